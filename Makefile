@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# make             modules and tc plug-ins for the running kernel
+# make install     put them, the man pages and bash completion in their places
+# make uninstall   take them away again
+# make demo        from nothing to a page of figures: out/demo/index.html
+# make test        every test; ends with "N passed, 0 failed"
+# make test-NAME   one suite of: lint unit report lab experiment stock,
+#                  and in the lab: net debug linux-6.1 linux-7.2
+# make lab         the virtual-time kernel that lab/run needs
+# make clean       remove what was built here (the cache folder stays)
+#
+# KDIR= kernel build folder, KVER= its release, OUT= where to build,
+# DESTDIR=, PREFIX= where to install
+
+MODULES := $(patsubst %/Kbuild,%,$(wildcard */Kbuild))
+MANPAGES := $(wildcard tc-patches/*.8)
+PLUGINS := $(patsubst tc-patches/%.c,%.so,$(wildcard tc-patches/[qm]_*.c))
+COMPLETION := $(wildcard tc-patches/completion/*)
+
+KVER ?= $(shell uname -r)
+KDIR ?= /lib/modules/$(KVER)/build
+OUT ?= build/out
+PREFIX ?= /usr
+MODDIR = $(DESTDIR)/lib/modules/$(KVER)/updates/aqmkit
+TCDIR = $(DESTDIR)$(PREFIX)/lib/$(shell $(CC) -print-multiarch)/tc
+MANDIR = $(DESTDIR)$(PREFIX)/share/man/man8
+COMPDIR = $(DESTDIR)/etc/bash_completion.d
+
+PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest -p no:cacheprovider -q
+JUNIT := build/junit
+
+all: modules plugins
+
+## For a router
+
+# From a copy of the sources, so that one tree serves many kernels at a time.
+modules:
+	@test -d $(KDIR) || { echo "No kernel headers in $(KDIR): install" \
+		"linux-headers-$(KVER), or name other headers with KDIR=." >&2; exit 1; }
+	@mkdir -p $(OUT)/src
+	@cp -r include $(MODULES) $(OUT)/src
+	@printf 'obj-m += %s/\n' $(notdir $(MODULES)) > $(OUT)/src/Kbuild
+	$(MAKE) -C $(KDIR) M=$(abspath $(OUT))/src modules
+	@cp $(patsubst %,$(OUT)/src/%/*.ko,$(notdir $(MODULES))) $(OUT)
+
+plugins:
+	$(MAKE) -C tc-patches OUT=$(abspath $(OUT))
+
+install: all
+	install -d $(MODDIR) $(TCDIR) $(MANDIR) $(COMPDIR)
+	install -m 644 $(OUT)/*.ko $(MODDIR)
+	install -m 644 $(PLUGINS:%=$(OUT)/%) $(TCDIR)
+	install -m 644 $(MANPAGES) $(MANDIR)
+	install -m 644 $(COMPLETION) $(COMPDIR)
+	$(if $(DESTDIR),,depmod $(KVER))
+
+uninstall:
+	$(RM) -r $(MODDIR)
+	$(RM) $(PLUGINS:%=$(TCDIR)/%) $(MANPAGES:tc-patches/%=$(MANDIR)/%)
+	$(RM) $(COMPLETION:tc-patches/completion/%=$(COMPDIR)/%)
+	$(if $(DESTDIR),,depmod $(KVER))
+
+## For a laboratory
+
+PACKAGES := $(shell grep -v '^\#' packages.txt)
+
+# What is missing is installed by root; others are told how.
+packages:
+	@for name in $(PACKAGES); do \
+		dpkg-query -Wf '$${db:Status-Status}' $$name 2>/dev/null | \
+			grep -qx installed || missing="$$missing $$name"; \
+	done; \
+	test -n "$$missing" || exit 0; \
+	if [ "$$(id -u)" = 0 ]; then \
+		apt-get update -q && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -qy --no-install-recommends $$missing; \
+	else \
+		echo "Packages are missing. Have root do: apt-get install$$missing" >&2; \
+		exit 1; \
+	fi
+
+# Debian's Python, as in the guest: it sees Debian's mininet and pyroute2.
+.venv: requirements.txt | packages
+	/usr/bin/python3 -m venv --clear --system-site-packages $@
+	$@/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+requirements.txt: requirements.in
+	$(PYTHON) -m piptools compile -q --strip-extras --no-emit-index-url --no-emit-find-links \
+		--no-header --output-file $@ $<
+
+lab: | packages
+	lab/build
+
+demo: .venv lab
+	$(PYTHON) mininet/demo.py
+
+## Tests
+
+HOST_SUITES := lint unit report lab experiment stock
+GUEST_SUITES := net debug linux-6.1 linux-7.2
+SUITES := $(HOST_SUITES) $(GUEST_SUITES)
+TESTS := $(SUITES:%=test-%)
+
+# A suite that fails does not keep the others from being run; the summary counts
+# what passed and failed, and misses a suite that left no results.
+test: .venv
+	@rm -rf $(JUNIT)
+	-@$(MAKE) --no-print-directory -k $(TESTS)
+	@$(PYTHON) tests/summary.py $(SUITES:%=$(JUNIT)/%.xml)
+
+$(TESTS): .venv
+test-lint test-lab test-experiment test-net: lab
+
+$(HOST_SUITES:%=test-%): test-%:
+	$(PYTEST) --junitxml=$(JUNIT)/$*.xml tests/$*
+
+# The same tests within the lab's guest, on one kernel after the other.
+test-debug: KERNEL := --flavour debug
+test-linux-6.1 test-linux-7.2: KERNEL = --kernel $(*:linux-%=%)
+test-debug test-linux-6.1 test-linux-7.2: build-kernel = lab/build $(KERNEL)
+
+$(GUEST_SUITES:%=test-%): test-%:
+	$(build-kernel)
+	@mkdir -p $(JUNIT)
+	lab/run $(KERNEL) --out $(JUNIT) -- $(PYTEST) --junitxml=$(JUNIT)/$*.xml tests/net
+
+clean:
+	$(RM) -r build out .venv
+
+.PHONY: all modules plugins install uninstall packages lab demo test $(TESTS) clean

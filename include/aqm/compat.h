@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Differences between kernels, 6.1 and later. The only file that knows of them,
+ * and by probes rather than version numbers, since distributions backport.
+ */
+#ifndef AQM_COMPAT_H
+#define AQM_COMPAT_H
+
+#include <net/pkt_sched.h>
+
+/* 6.8: modules are asked for as net-sch-<id> instead of sch_<id>. */
+#ifndef MODULE_ALIAS_NET_SCH
+#define MODULE_ALIAS_NET_SCH(id) MODULE_ALIAS("net-sch-" id)
+#endif
+#ifndef MODULE_ALIAS_NET_ACT
+#define MODULE_ALIAS_NET_ACT(kind) MODULE_ALIAS("net-act-" kind)
+#endif
+
+#endif

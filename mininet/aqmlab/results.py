@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An outcome as files, as JSON, and as a table for the terminal."""
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+
+from .experiment import Outcome
+from .metrics import MEGA, flow_rates
+from .scenario import NS_PER_S
+
+RUN_FILE = "run.json"
+SERIES_FILE = "series.csv.gz"
+SERIES_HEADER = "time_s,series,flow,value"
+WIDTH = 79  # columns of the table
+
+
+def metrics_dict(outcome: Outcome) -> dict[str, object]:
+    """The metrics and the verdict, by their JSON keys."""
+    verdict = {"ok": not outcome.reasons, "reasons": outcome.reasons}
+    return {**outcome.metrics.as_dict(), "fidelity": verdict}
+
+
+def run_dict(outcome: Outcome) -> dict[str, object]:
+    """All that run.json holds."""
+    return {
+        "scenario": asdict(outcome.scenario),
+        "provenance": asdict(outcome.provenance),
+        "metrics": metrics_dict(outcome),
+    }
+
+
+def _series(outcome: Outcome) -> Iterator[str]:
+    """Rows: queue and probability at each sample, each flow's rate over the second before."""
+    yield SERIES_HEADER
+    for sample in outcome.samples:
+        time_s = sample.time_ns / NS_PER_S
+        yield f"{time_s:.3f},queue_pkts,,{sample.packets}"
+        if sample.probability is not None:
+            yield f"{time_s:.3f},probability,,{sample.probability:.6g}"
+    for before, after in pairwise(outcome.readings):
+        time_s = after.time_ns / NS_PER_S
+        rates = flow_rates(before.flows, after.flows, time_s - before.time_ns / NS_PER_S)
+        for index, rate in enumerate(rates):
+            yield f"{time_s:.3f},goodput_mbps,{index},{rate:.6g}"
+
+
+def write_files(outcome: Outcome, folder: Path) -> None:
+    """Write run.json and series.csv.gz: the same bytes whenever the outcome is the same."""
+    text = json.dumps(run_dict(outcome), indent=1, sort_keys=True) + "\n"
+    (folder / RUN_FILE).write_text(text)
+    packed = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as stream:
+        stream.write("".join(f"{row}\n" for row in _series(outcome)).encode())
+    (folder / SERIES_FILE).write_bytes(packed.getvalue())
+
+
+def _known(value: float | None, form: str) -> str:
+    return "not told by this qdisc" if value is None else format(value, form)
+
+
+def table(outcome: Outcome) -> str:
+    """The main numbers for a person to read."""
+    metrics, scenario = outcome.metrics, outcome.scenario
+    retransmits = sum(flow.retransmits for flow in metrics.flows)
+    rates = sorted(flow.goodput_mbps for flow in metrics.flows)
+    rows = [
+        ("goodput", f"{metrics.goodput_mbps:.2f} Mb/s of {scenario.rate_bps / MEGA:g}"),
+        ("utilization", f"{metrics.utilization:.2%}"),
+        ("fairness (Jain)", f"{metrics.jain:.3f}; null model {metrics.null_model_jain:.3f}"),
+        ("flows", f"{len(rates)}, {rates[0]:.3f} to {rates[-1]:.3f} Mb/s"),
+        (
+            "queue",
+            f"mean {metrics.mean_queue_pkts:.1f} packets ({metrics.queue_delay_ms:.1f} ms),"
+            f" std dev {metrics.stddev_queue_pkts:.1f}, 99% {metrics.p99_queue_pkts}",
+        ),
+        ("drops", f"{metrics.drop_rate:.3%} of arrivals"),
+        ("overflow drops", _known(metrics.overflow_drops, "d")),
+        ("marks", _known(metrics.mark_rate, ".3%")),
+        ("retransmits", f"{retransmits}"),
+        ("fidelity", "ok" if not outcome.reasons else "NOT TO BE TRUSTED"),
+    ]
+    title = f"{scenario.qdisc}: {scenario.warmup_s:g} to {scenario.duration_s:g} s"
+    lines = [title[:WIDTH]] + [f"  {name:<16}{value}" for name, value in rows]
+    return "\n".join(lines + [f"  - {reason}" for reason in outcome.reasons])

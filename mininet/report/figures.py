@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Figures as SVG: the same bytes each time, colours that follow the reader's colour scheme."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.typing import RcKeyType
+
+from .runs import Binned
+
+WIDTH = 5.4  # inches: text of 11 points stays readable on a telephone
+
+# Name: colour on light, colour on dark. Figures are drawn in the light ones, each of which is then
+# replaced by a CSS variable. The hues are Okabe and Ito's, told apart by the colour-blind;
+# their lightness is changed for contrast of 3:1 or better on either ground.
+PALETTE = {
+    "paper": ("#ffffff", "#15181c"),
+    "ink": ("#1f2328", "#e4e7ea"),
+    "rule": ("#d5d9de", "#363c43"),
+    "grey": ("#6b7178", "#a3aab2"),
+    "blue": ("#0072b2", "#5ab8ee"),
+    "vermilion": ("#cc5500", "#ff8f4a"),
+    "green": ("#008f68", "#2fcf9f"),
+    "purple": ("#b0508c", "#e89ac6"),
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a queue is drawn, in every figure alike: colour, marker and dashes all differ."""
+
+    colour: str  # of PALETTE
+    marker: str
+    dashes: str = "-"
+    width: float = 1.6  # points
+
+
+LOOKS = {
+    "DropTail": Look("grey", "s", "--"),
+    "RED": Look("vermilion", "^"),
+    "PIE": Look("green", "D", "-."),
+    "fq_codel": Look("purple", "v", ":"),
+    "REM": Look("blue", "o", width=2.8),
+}
+
+STYLE: dict[RcKeyType, Any] = {
+    "axes.edgecolor": PALETTE["grey"][0],
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.labelsize": 11,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "figure.facecolor": PALETTE["paper"][0],
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "sans-serif"],
+    "font.size": 11,
+    "grid.color": PALETTE["rule"][0],
+    "grid.linewidth": 0.8,
+    "legend.fontsize": 10.5,
+    "legend.frameon": False,
+    "lines.markersize": 6,
+    "patch.linewidth": 0,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "aqmkit",
+    "text.color": PALETTE["ink"][0],
+    "axes.labelcolor": PALETTE["ink"][0],
+    "xtick.color": PALETTE["grey"][0],
+    "xtick.labelcolor": PALETTE["ink"][0],
+    "ytick.color": PALETTE["grey"][0],
+    "ytick.labelcolor": PALETTE["ink"][0],
+}
+
+
+def light(name: str) -> str:
+    return PALETTE[name][0]
+
+
+def dark_scheme() -> str:
+    """CSS that gives figures, and whatever else uses the palette, their dark colours."""
+    colours = "".join(f"--{name}:{dark};" for name, (_, dark) in PALETTE.items())
+    return f"@media screen and (prefers-color-scheme:dark){{:root{{{colours}}}}}"
+
+
+def light_scheme() -> str:
+    colours = "".join(f"--{name}:{light};" for name, (light, _) in PALETTE.items())
+    return f":root{{{colours}}}"
+
+
+def svg(figure: Figure, description: str) -> str:
+    """The figure as an element to put into a page; DESCRIPTION is for those who cannot see it."""
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(buffer, format="svg", metadata=nothing)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    for name, (colour, _) in PALETTE.items():
+        text = re.sub(rf"{colour}\b", f"var(--{name},{colour})", text)
+    text = re.sub(r'<g id="[^"]*"', "<g", text)  # would stand more than once in the page
+    label = html.escape(description, quote=True)
+    return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+def standalone(element: str) -> str:
+    """The element as a file of its own that follows the reader's colour scheme."""
+    head, rest = element.split(">", 1)
+    return f"{head}><style>{dark_scheme()}</style>{rest}"
+
+
+def reference_line(axes: Axes, value: float, label: str) -> None:
+    axes.axhline(value, color=light("ink"), linewidth=1, dashes=(2, 2), zorder=1)
+    axes.annotate(
+        label, (0.92, value), (0, -3), xycoords=("axes fraction", "data"),
+        textcoords="offset points", ha="right", va="top", fontsize=9.5,
+    )  # fmt: skip
+
+
+def against_flows(
+    title: str,
+    flows: Sequence[int],
+    lines: Mapping[str, Sequence[float]],
+    *,
+    from_zero: bool = True,
+    reference: tuple[float, str] | None = None,
+) -> Figure:
+    """One line per queue over the number of flows; TITLE names what is drawn and its unit."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure((WIDTH, 3.9), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_title(title)
+        axes.set_xlabel("flows")
+        axes.set_xticks(flows)
+        for label, values in lines.items():
+            look = LOOKS[label]
+            axes.plot(
+                flows, values, look.dashes, color=light(look.colour), linewidth=look.width,
+                marker=look.marker, label=label, clip_on=False, zorder=3,
+            )  # fmt: skip
+        if from_zero:
+            axes.set_ylim(bottom=0)
+        if reference:
+            reference_line(axes, *reference)
+        figure.legend(loc="outside upper left", ncols=len(lines), columnspacing=1, handlelength=2)
+        return figure
+
+
+def over_time(
+    title: str,
+    series: Mapping[str, Binned],
+    *,
+    warmup_s: float,
+    top: float,
+    reference: float,
+) -> Figure:
+    """A panel per queue: a line for the mean, a band for the percentiles."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure((WIDTH, 0.8 + 1.25 * len(series)), layout="constrained")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+        panels = figure.subplots(len(series), sharex=True, sharey=True, squeeze=False)[:, 0]
+        for axes, (label, bins) in zip(panels, series.items(), strict=True):
+            colour = light(LOOKS[label].colour)
+            axes.axvspan(0, warmup_s, color=light("rule"), alpha=0.5)
+            axes.fill_between(bins.middle, bins.low, bins.high, color=colour, alpha=0.3)
+            axes.plot(bins.middle, bins.mean, color=colour, linewidth=1.4)
+            axes.axhline(reference, color=light("ink"), linewidth=1, dashes=(2, 2))
+            axes.set_title(label, fontsize=10.5, color=colour, fontweight="bold")
+            axes.set_ylim(0, top)
+            axes.margins(x=0)
+        panels[-1].set_xlabel("seconds")
+        return figure

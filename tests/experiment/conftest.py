@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How these tests run an experiment: on the host they call lab/run, as a user does."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = str(ROOT / "lab" / "run")
+PYTHON = "/usr/bin/python3"  # Debian's, which knows Debian's Mininet
+DUMBBELL = str(ROOT / "mininet" / "dumbbell.py")
+SABOTAGE = str(ROOT / "tests" / "experiment" / "sabotage.py")
+WALL_LIMIT_S = 300
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run that has ended."""
+
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What it printed under --json."""
+        found = json.loads(self.output.splitlines()[-1])
+        assert isinstance(found, dict)
+        return found
+
+
+class Lab:
+    """Runs commands in the lab, their results in one folder."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+
+    def run(self, *command: str, options: str = "", seed: int = 1, cwd: Path = ROOT) -> Done:
+        """One command, from the folder `cwd`, with further options of lab/run."""
+        lab = [LAB, "--seed", str(seed), "--out", str(self.out), *options.split(), "--", *command]
+        done = subprocess.run(
+            lab, cwd=cwd, text=True, capture_output=True, timeout=WALL_LIMIT_S, check=False
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def dumbbell(self, options: str, qdisc: str, seed: int = 1, cwd: Path = ROOT) -> Done:
+        """One experiment whose files are put into the folder."""
+        given = ["--qdisc", qdisc, *options.split(), "--out", str(self.out), "--json"]
+        return self.run(DUMBBELL, *given, seed=seed, cwd=cwd)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    """A lab that writes to a folder of this test."""
+    return Lab(tmp_path)

@@ -1,0 +1,183 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Fetch Debian's stock kernels and their headers into the cache, never into the system.
+
+    make KDIR=$(tests/stock/kernels.py fetch 6.1)
+
+prints the folder to build modules against; with --image, the kernel to boot. The packages are
+those that the meta packages (linux-headers-amd64, linux-image-6.12-amd64, ...) point to, fetched
+with apt-get and unpacked, once per version, in ${XDG_CACHE_HOME:-~/.cache}/aqmkit/stock.
+"""
+
+import argparse
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+SERIES = ("6.1", "6.12")
+ARCH = "amd64"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aqmkit" / "stock"
+
+# What is unpacked together: the meta package's name, and which of its dependencies are followed.
+PARTS = {"headers": r"linux-(headers|kbuild)-", "image": r"linux-image-"}
+
+
+class KernelError(Exception):
+    """A sentence for the user."""
+
+
+def headers(series: str) -> Path:
+    """Return the folder (KDIR) to build modules against for the stock kernel of a series."""
+    folder = _fetch(series, "headers")
+    return folder / "usr/src" / f"linux-headers-{folder.parent.name}"
+
+
+def image(series: str) -> Path:
+    """Return the stock kernel of a series; its modules are in ../lib/modules."""
+    folder = _fetch(series, "image")
+    return folder / "boot" / f"vmlinuz-{folder.parent.name}"
+
+
+def _fetch(series: str, part: str) -> Path:
+    """Return the folder with the unpacked packages of a part, as new as apt's lists know it."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with _locked(CACHE / "lock"):
+        try:
+            release, packages = _resolve(series, part)
+            folder = CACHE / release / part
+            # Debian's release names stay the same over small updates: compare versions.
+            stamp = folder / "packages"
+            if not stamp.exists() or stamp.read_text() != "\n".join(packages):
+                _unpack(packages, folder, release)
+        except KernelError as problem:
+            if not (old := _newest(series, part)):
+                raise
+            print(f"{problem} Going on with {old.parent.name} of the cache.", file=sys.stderr)
+            return old
+        return folder
+
+
+def _resolve(series: str, part: str) -> tuple[str, list[str]]:
+    """Return the release that the meta package points to, and its packages as name=version."""
+    for meta in (f"linux-{part}-{series}-{ARCH}", f"linux-{part}-{ARCH}"):
+        record = _candidate(meta)
+        if record and record["Version"].startswith(f"{series}."):
+            break
+    else:
+        raise KernelError(
+            f"apt knows no linux-{part} package for {series}: on Debian 12 with its security "
+            "updates, run 'sudo apt-get update' and try again."
+        )
+    releases = _depends(record, f"linux-{part}-")
+    todo, versions = list(releases), dict[str, str]()
+    while todo:
+        name = todo.pop()
+        if name not in versions and (found := _candidate(name)):
+            versions[name] = found["Version"]
+            todo += _depends(found, PARTS[part])
+    packages = sorted(f"{name}={version}" for name, version in versions.items())
+    return releases[0].removeprefix(f"linux-{part}-"), packages
+
+
+def _candidate(package: str) -> Message | None:
+    """Return what apt would install under this name."""
+    shown = _call(["apt-cache", "show", "--no-all-versions", package])
+    return Parser().parsestr(shown.stdout) if shown.returncode == 0 else None
+
+
+def _depends(record: Message, pattern: str) -> list[str]:
+    """Return the names of dependencies that match; of alternatives, the first."""
+    names = [clause.split()[0] for clause in record.get("Depends", "").split(",") if clause.strip()]
+    return [name for name in names if re.match(pattern, name)]
+
+
+def _unpack(packages: list[str], folder: Path, release: str) -> None:
+    """Download packages and put their unpacked files in place of folder, all or nothing."""
+    print(f"fetching {', '.join(packages)}", file=sys.stderr)
+    folder.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE, prefix="new-") as temporary:
+        debs, files = Path(temporary, "debs"), Path(temporary, "files")
+        debs.mkdir()
+        # Run by root, apt would hand the download to a user who cannot write here.
+        _run(["apt-get", "--quiet", "-o", "APT::Sandbox::User=root", "download", *packages],
+             debs, "The download failed: run 'sudo apt-get update' and try again.")
+        for deb in debs.iterdir():
+            _run(["dpkg", "--extract", str(deb), str(files)], debs,
+                 f"Unpacking failed: make room in {CACHE} and try again.")
+        if folder.name == "headers":
+            _make_relative(files / "usr/src" / f"linux-headers-{release}" / "Makefile")
+        else:
+            _run(["depmod", "--basedir", str(files), release], debs,
+                 "depmod failed: install the package kmod and try again.")
+        (files / "packages").write_text("\n".join(packages))
+        if folder.exists():
+            shutil.rmtree(folder)
+        files.rename(folder)
+
+
+def _make_relative(makefile: Path) -> None:
+    """Let unpacked headers build where they are: Debian's Makefile includes an absolute path."""
+    include = re.compile(r"^include /usr/src/", re.MULTILINE)
+    here = "include $(dir $(realpath $(lastword $(MAKEFILE_LIST))))../"
+    text, count = include.subn(lambda _: here, makefile.read_text())
+    if count != 1:
+        raise KernelError(f"{makefile} is not laid out as known: aqmkit must learn this package.")
+    makefile.write_text(text)
+
+
+def _newest(series: str, part: str) -> Path | None:
+    """Return the newest release of a series in the cache that has the part."""
+    found = [path.parent for path in CACHE.glob(f"{series}.*/{part}/packages")]
+    return max(found, default=None,
+               key=lambda path: [int(digits) for digits in re.findall(r"\d+", path.parent.name)])
+
+
+def _run(words: list[str], folder: Path, advice: str) -> None:
+    """Run a program in a folder; where it fails, pass its words and our advice on."""
+    done = _call(words, folder)
+    if done.returncode:
+        raise KernelError(f"{done.stdout.strip()}\n{advice}")
+
+
+def _call(words: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            words, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+    except FileNotFoundError:
+        raise KernelError(
+            f"There is no {words[0]} here: stock kernels are fetched with Debian's tools."
+        ) from None
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Fetch Debian's stock kernels into the cache.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    fetch = commands.add_parser("fetch", help="fetch what is missing and print where it is")
+    fetch.add_argument("series", choices=SERIES)
+    fetch.add_argument("--image", action="store_true", help="the kernel to boot, not the headers")
+    arguments = parser.parse_args()
+    try:
+        print(image(arguments.series) if arguments.image else headers(arguments.series))
+    except KernelError as problem:
+        sys.exit(f"kernels.py: {problem}")
+
+
+if __name__ == "__main__":
+    main()

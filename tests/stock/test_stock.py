@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Our modules on Debian's stock kernels: built against their headers, used under them in QEMU."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import boot
+import guest
+import kernels
+import modules
+
+BUILD = modules.REPOSITORY / "build" / "stock"
+# Emulation feels every other load of the machine: the test of a hang, not of speed.
+BOOT_TIMEOUT_S = 600
+
+
+class Built:
+    """Our modules for a stock kernel, and what was said while they were built."""
+
+    def __init__(self, series: str) -> None:
+        self.series = series
+        self.folder = BUILD / series / "modules"
+        self.complaints = modules.build(series, self.folder)
+
+    def qdiscs(self) -> list[Path]:
+        return sorted(self.folder.glob("sch_*.ko"))
+
+    def actions(self) -> list[Path]:
+        return sorted(self.folder.glob("act_*.ko"))
+
+
+@pytest.fixture(scope="session", params=kernels.SERIES)
+def built(request: pytest.FixtureRequest) -> Built:
+    return Built(request.param)
+
+
+@pytest.fixture(scope="session")
+def plugins() -> Path:
+    folder = BUILD / "plugins"
+    modules.make("plugins", f"OUT={folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run(built: Built, plugins: Path) -> boot.Run:
+    """One boot, in which all checks are made."""
+    out = BUILD / built.series / "guest"
+    shutil.rmtree(out, ignore_errors=True)
+    command = ["/usr/bin/python3", guest.__file__, str(built.folder)]
+    return boot.boot(built.series, command, out, plugins, timeout=BOOT_TIMEOUT_S)
+
+
+def test_builds_without_a_warning(built: Built) -> None:
+    assert not built.complaints, "\n".join(built.complaints)
+
+
+def test_modules_are_found_by_tc(built: Built) -> None:
+    """Kernels ask for net-sch-<kind> since 2024, for sch_<kind> before; for actions likewise."""
+    for module in (*built.qdiscs(), *built.actions()):
+        told = subprocess.run(
+            ["/sbin/modinfo", "--field", "alias", str(module)], capture_output=True, text=True
+        )
+        wanted = "net-" + module.stem.replace("_", "-", 1)
+        assert wanted in told.stdout.split()
+
+
+def test_everything_is_checked(built: Built) -> None:
+    kinds = {module.stem.removeprefix("sch_") for module in built.qdiscs()}
+    assert kinds == {qdisc.kind for qdisc in guest.QDISCS}
+    assert {module.stem.removeprefix("act_") for module in built.actions()} == set(guest.ACTIONS)
+
+
+@pytest.mark.parametrize("check", [name for name, _ in guest.checks(Path())])
+def test_in_the_kernel(run: boot.Run, check: str) -> None:
+    results = json.loads(run.words("checks.json") or "{}")
+    failure = results.get(check, f"not reached:\n{run.words('stderr')}\n{run.words('console')}")
+    if failure:
+        pytest.fail(failure, pytrace=False)
+
+
+def test_a_report_is_seen() -> None:
+    log = "rem: hello\nWARNING: CPU: 0 PID: 7 at net/sched/sch_rem.c:70 rem_dequeue+0x1/0x2\nbye"
+    assert guest.reports(log) == [log.splitlines()[1]]

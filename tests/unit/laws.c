@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The laws as a shared library: laws.py loads it. */
+#include <stddef.h>
+
+#include <aqm/fixed.h>
+#include <aqm/fifa.h>
+#include <aqm/lred.h>
+#include <aqm/pi.h>
+#include <aqm/red.h>
+#include <aqm/rem.h>
+
+u64 fixed_mul(u64 a, u64 b, unsigned int shift)
+{
+	return aqm_mul(a, b, shift);
+}
+
+s64 fixed_smul(s64 a, u64 b, unsigned int shift)
+{
+	return aqm_smul(a, b, shift);
+}
+
+void fixed_log2(size_t n, const u64 *x, u64 *out)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = aqm_log2(x[i]);
+}
+
+void fixed_exp2(size_t n, const s64 *x, u64 *out)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = aqm_exp2(x[i]);
+}
+
+u64 rem_probability(const struct rem_config *config, u64 price)
+{
+	struct rem_params params;
+	struct rem_vars vars;
+
+	rem_params_init(&params, config, 1);
+	rem_set_price(&params, &vars, price);
+	return vars.probability;
+}
+
+u64 rem_price_max(const struct rem_config *config)
+{
+	struct rem_params params;
+
+	rem_params_init(&params, config, 1);
+	return params.price_max;
+}
+
+/*
+ * A queue's history: at time[i], units[i] arrive (> 0), depart (< 0) or nothing
+ * happens (0). The link needs send_time ns a unit. @eager: also call the law at
+ * each sampling instant by itself.
+ */
+void rem_history(const struct rem_config *config, u32 unit, u64 capacity,
+		 u64 send_time, bool eager, size_t n, const u64 *time,
+		 const s64 *units, u64 *price, u64 *probability)
+{
+	struct rem_params params;
+	struct rem_vars vars;
+	u64 backlog = 0;
+
+	rem_params_init(&params, config, unit);
+	rem_init(&params, &vars, 0);
+	for (size_t i = 0; i < n; i++) {
+		while (eager && vars.next < time[i])
+			rem_advance(&params, &vars, vars.next, backlog,
+				    capacity);
+		rem_advance(&params, &vars, time[i], backlog, capacity);
+		price[i] = vars.price;
+		probability[i] = vars.probability;
+		backlog += units[i];
+		if (units[i] > 0)
+			rem_arrive(&params, &vars, time[i], units[i]);
+		else if (units[i] < 0)
+			rem_depart(&params, &vars, time[i], backlog,
+				   -units[i] * send_time);
+	}
+}
+
+/*
+ * A queue's history: at time[i] a packet comes and finds backlog[i] units, and
+ * is lost[i] or not. @eager: also call the law at each period's end by itself.
+ */
+void lred_history(const struct lred_config *config, u32 unit, bool eager,
+		  size_t n, const u64 *time, const u64 *backlog,
+		  const bool *lost, u64 *ratio, u64 *probability)
+{
+	struct lred_params params;
+	struct lred_vars vars = {};
+
+	lred_params_init(&params, config, unit);
+	lred_restart(&params, &vars, 0);
+	for (size_t i = 0; i < n; i++) {
+		while (eager && vars.end < time[i])
+			lred_advance(&params, &vars, vars.end);
+		lred_advance(&params, &vars, time[i]);
+		ratio[i] = vars.ratio;
+		probability[i] = lred_probability(&params, &vars, backlog[i]);
+		lred_arrive(&vars, 1, lost[i]);
+	}
+}
+
+/* lbar after one period with these counts. */
+u64 lred_ratio_after(const struct lred_config *config, u64 arrived, u64 lost)
+{
+	struct lred_params params;
+	struct lred_vars vars = {};
+
+	lred_params_init(&params, config, 1);
+	lred_restart(&params, &vars, 0);
+	vars.present = (struct lred_count){ arrived, lost };
+	lred_advance(&params, &vars, vars.end);
+	return vars.ratio;
+}
+
+/*
+ * A queue's history: from time[i] on there are backlog[i] units. @eager: also
+ * call the law at each sampling instant by itself.
+ */
+void pi_history(const struct pi_config *config, u32 unit, bool eager, size_t n,
+		const u64 *time, const u64 *backlog, u64 *probability)
+{
+	struct pi_params params;
+	struct pi_vars vars = {};
+	u64 present = 0;
+
+	pi_params_init(&params, config, unit);
+	pi_restart(&params, &vars, 0, 0);
+	for (size_t i = 0; i < n; i++) {
+		while (eager && vars.next < time[i])
+			pi_advance(&params, &vars, vars.next, present);
+		pi_advance(&params, &vars, time[i], present);
+		probability[i] = vars.probability;
+		present = backlog[i];
+	}
+}
+
+/*
+ * A queue's history: at time[i] a packet comes, finds backlog[i] units, and is
+ * hit if random[i] says so. The link was idle from idle_from[i], U64_MAX if not.
+ */
+void red_history(const struct red_config *config, u32 unit, u64 send_time,
+		 size_t n, const u64 *time, const u64 *backlog,
+		 const u64 *idle_from, const u32 *random, u64 *avg,
+		 u64 *probability)
+{
+	struct red_params params;
+	struct red_vars vars;
+
+	red_params_init(&params, config, unit);
+	red_init(&vars);
+	for (size_t i = 0; i < n; i++) {
+		vars.idle_from = idle_from[i];
+		red_average(&params, &vars, time[i], backlog[i], send_time);
+		avg[i] = vars.avg;
+		probability[i] = red_probability(&params, &vars);
+		if (random[i] < probability[i])
+			red_hit(&vars);
+	}
+}
+
+/* Labels: at time[i] a packet labelled label[i] comes. */
+void fifa_history(const struct fifa_params *params, size_t n, const u64 *time,
+		  const u16 *label, u64 *average, u64 *formula)
+{
+	struct fifa_vars vars = {};
+
+	for (size_t i = 0; i < n; i++) {
+		fifa_update(params, &vars, time[i], fifa_clamp(params, label[i]));
+		average[i] = vars.average;
+		formula[i] = vars.formula;
+	}
+}
+
+/* p_base scaled for a label, where R_formula is @formula. */
+u64 fifa_scaled(const struct fifa_params *params, u64 formula, u64 probability,
+		u16 label, bool mark)
+{
+	struct fifa_vars vars = { .formula = formula };
+	u64 first = fifa_scale(params, &vars, probability, label, mark);
+
+	/* A factor that was kept is the one that was computed. */
+	return fifa_scale(params, &vars, probability, label, mark) == first ?
+		first : U64_MAX;
+}
