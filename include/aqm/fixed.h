@@ -35,6 +35,14 @@ static inline u64 aqm_real(u32 n, u32 d)
 	return div_u64(AQM_REAL_ONE * n + d / 2, d);
 }
 
+/* aqm_mul() of factors whose product is known not to exceed its range. */
+static inline u64 __aqm_mul(u64 a, u64 b, unsigned int shift)
+{
+	if (!shift)
+		return a * b;
+	return (mul_u64_u64_shr(a, b, shift - 1) + 1) >> 1;
+}
+
 /**
  * aqm_mul() - product of two fixed-point numbers
  * @a: factor
@@ -48,9 +56,7 @@ static inline u64 aqm_mul(u64 a, u64 b, unsigned int shift)
 {
 	if (a && b && fls64(a) + fls64(b) > 62 + shift)
 		return S64_MAX;
-	if (!shift)
-		return a * b;
-	return (mul_u64_u64_shr(a, b, shift - 1) + 1) >> 1;
+	return __aqm_mul(a, b, shift);
 }
 
 /**

@@ -60,6 +60,8 @@ struct red_config {
  * @gentle_slope: of p_b from max_th to 2 max_th, Q56, a unit; 0 for a step
  * @weight: w, Q48
  * @decay: -log2(1 - w), Q40
+ * @spacing: with @wait, packets that a hit is at least away from the last one
+ *	while the average is below @max: 1 / max_p; 0 otherwise
  * @wait: ns-2's count instead of the classical one
  */
 struct red_params {
@@ -70,6 +72,7 @@ struct red_params {
 	u64 gentle_slope;
 	u64 weight;
 	u64 decay;
+	u64 spacing;
 	bool wait;
 };
 
@@ -113,6 +116,8 @@ static inline void red_params_init(struct red_params *params,
 	params->decay = aqm_log2(mul_u64_u64_div_u64(AQM_REAL_ONE, AQM_REAL_ONE,
 						     AQM_REAL_ONE -
 						     config->weight)) >> 8;
+	params->spacing = config->wait ?
+		div64_u64(AQM_PROB_ONE, params->probability + 1) : 0;
 	params->wait = config->wait;
 }
 
@@ -125,22 +130,29 @@ static inline void red_init(struct red_vars *vars)
 	*vars = (struct red_vars){};
 }
 
+/* Has the link been idle? */
+static inline bool red_is_idle(const struct red_vars *vars, u64 now)
+{
+	return now > vars->idle_from;
+}
+
 /**
  * red_average() - average the queue that an arrival finds
  * @params: parameters
  * @vars: state
  * @now: time, ns
  * @backlog: the queue, units
- * @send_time: how long the link takes for a packet, ns; 0 if unknown: then an
- *	idle time is not known either and counts for nothing
+ * @send_time: how long the link takes for a packet, ns, if it has been idle; 0
+ *	if unknown: then an idle time is not known either and counts for nothing
  */
 static inline void red_average(const struct red_params *params,
 			       struct red_vars *vars, u64 now, u64 backlog,
 			       u64 send_time)
 {
+	u64 queue = backlog << RED_AVG_SHIFT;
 	u64 avg = vars->avg;
 
-	if (now > vars->idle_from && send_time) {
+	if (red_is_idle(vars, now) && send_time) {
 		/* (1 - w)^m = 2^(-m decay), m in Q16 */
 		u64 m = div64_u64(aqm_mul(now - vars->idle_from, 1 << 16, 0),
 				  send_time);
@@ -149,9 +161,12 @@ static inline void red_average(const struct red_params *params,
 		avg = aqm_mul(avg, aqm_exp2(-(s64)exponent), AQM_PROB_SHIFT);
 		vars->idle_from = now;
 	}
-	/* avg + w (q - avg) */
-	vars->avg = avg + aqm_smul((s64)((backlog << RED_AVG_SHIFT) - avg),
-				   params->weight, AQM_REAL_SHIFT);
+	/* avg + w (q - avg): between the two, as w is below 1 */
+	if (queue < avg)
+		avg -= __aqm_mul(avg - queue, params->weight, AQM_REAL_SHIFT);
+	else
+		avg += __aqm_mul(queue - avg, params->weight, AQM_REAL_SHIFT);
+	vars->avg = avg;
 }
 
 /* p_b, Q32. */
@@ -161,8 +176,8 @@ static inline u64 red_slope(const struct red_params *params, u64 avg)
 
 	if (avg < params->min)
 		return 0;
-	if (avg < params->max)
-		return aqm_mul(avg - params->min, params->slope, shift);
+	if (avg < params->max)	/* the product is below max_p */
+		return __aqm_mul(avg - params->min, params->slope, shift);
 	if (!params->gentle_slope)
 		return AQM_PROB_ONE;
 	return min(params->probability + aqm_mul(avg - params->max,
@@ -185,6 +200,11 @@ static inline u64 red_probability(const struct red_params *params,
 
 	if (vars->avg < params->min) {
 		vars->above = false;
+		return 0;
+	}
+	if (vars->above && vars->avg < params->max &&
+	    vars->count + 1 < params->spacing) {
+		vars->count++;
 		return 0;
 	}
 	p = red_slope(params, vars->avg);
