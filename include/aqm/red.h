@@ -60,8 +60,6 @@ struct red_config {
  * @gentle_slope: of p_b from max_th to 2 max_th, Q56, a unit; 0 for a step
  * @weight: w, Q48
  * @decay: -log2(1 - w), Q40
- * @spacing: with @wait, packets that a hit is at least away from the last one
- *	while the average is below @max: 1 / max_p; 0 otherwise
  * @wait: ns-2's count instead of the classical one
  */
 struct red_params {
@@ -72,7 +70,6 @@ struct red_params {
 	u64 gentle_slope;
 	u64 weight;
 	u64 decay;
-	u64 spacing;
 	bool wait;
 };
 
@@ -116,8 +113,6 @@ static inline void red_params_init(struct red_params *params,
 	params->decay = aqm_log2(mul_u64_u64_div_u64(AQM_REAL_ONE, AQM_REAL_ONE,
 						     AQM_REAL_ONE -
 						     config->weight)) >> 8;
-	params->spacing = config->wait ?
-		div64_u64(AQM_PROB_ONE, params->probability + 1) : 0;
 	params->wait = config->wait;
 }
 
@@ -200,11 +195,6 @@ static inline u64 red_probability(const struct red_params *params,
 
 	if (vars->avg < params->min) {
 		vars->above = false;
-		return 0;
-	}
-	if (vars->above && vars->avg < params->max &&
-	    vars->count + 1 < params->spacing) {
-		vars->count++;
 		return 0;
 	}
 	p = red_slope(params, vars->avg);
