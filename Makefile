@@ -5,7 +5,7 @@
 # make uninstall   take them away again
 # make demo        from nothing to a page of figures: out/demo/index.html
 # make test        every test; ends with "N passed, 0 failed"
-# make test-NAME   one suite of: lint unit report lab experiment stock,
+# make test-NAME   one suite of: lint unit report lab experiment bench stock,
 #                  and in the lab: net debug linux-6.1 linux-7.2
 # make lab         the virtual-time kernel that lab/run needs
 # make clean       remove what was built here (the cache folder stays)
@@ -99,7 +99,7 @@ demo: .venv lab
 
 ## Tests
 
-HOST_SUITES := lint unit report lab experiment stock
+HOST_SUITES := lint unit report lab experiment bench stock
 GUEST_SUITES := net debug linux-6.1 linux-7.2
 SUITES := $(HOST_SUITES) $(GUEST_SUITES)
 TESTS := $(SUITES:%=test-%)
@@ -112,7 +112,7 @@ test: .venv
 	@$(PYTHON) tests/summary.py $(SUITES:%=$(JUNIT)/%.xml)
 
 $(TESTS): .venv
-test-lint test-lab test-experiment test-net: lab
+test-lint test-lab test-experiment test-bench test-net: lab
 
 $(HOST_SUITES:%=test-%): test-%:
 	$(PYTEST) --junitxml=$(JUNIT)/$*.xml tests/$*

@@ -2,6 +2,7 @@
 /* The laws as a shared library: laws.py loads it. */
 #include <stddef.h>
 
+#include <aqm/dice.h>
 #include <aqm/fixed.h>
 #include <aqm/fifa.h>
 #include <aqm/lred.h>
@@ -29,6 +30,23 @@ void fixed_exp2(size_t n, const s64 *x, u64 *out)
 {
 	for (size_t i = 0; i < n; i++)
 		out[i] = aqm_exp2(x[i]);
+}
+
+/*
+ * For each of n first throws: which of the packets, packet i with probability[i],
+ * is the first to be hit; packets if none is.
+ */
+void dice_first(size_t n, const u64 *throw, size_t packets,
+		const u64 *probability, u64 *first)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct aqm_dice dice;
+
+		aqm_dice_throw(&dice, throw[i]);
+		for (first[i] = 0; first[i] < packets; first[i]++)
+			if (aqm_dice_hit(&dice, probability[first[i]]))
+				break;
+	}
 }
 
 u64 rem_probability(const struct rem_config *config, u64 price)
