@@ -80,8 +80,10 @@ MODULE_PARM_DESC(one_way, "count the way to the receiver only, by TCP timestamps
 static unsigned int coexist __read_mostly;
 module_param(coexist, uint, 0644);
 
-static unsigned int cwr __read_mostly;
-module_param(cwr, uint, 0644);
+static unsigned int vainmax __read_mostly = 12;
+module_param(vainmax, uint, 0644);
+static unsigned int relief __read_mostly = 1000000;
+module_param(relief, uint, 0644);
 
 /**
  * struct pert - a socket's state
@@ -95,8 +97,8 @@ struct pert {
 	struct pi_vars pi;
 	struct pert_pause pause;
 	u32 responses;
+	u32 since;
 	u8 vain;
-	bool early;
 };
 
 static u64 q32(unsigned int ppm)
@@ -163,11 +165,6 @@ static void pert_respond(struct sock *sk)
 	u64 share = q32(clamp(READ_ONCE(decrease), PPM / 100, PPM * 9 / 10));
 
 	pert->responses++;
-	if (cwr) {
-		pert->early = true;
-		tcp_enter_cwr(sk);
-		return;
-	}
 	tp->snd_ssthresh = pert_decreased(tcp_snd_cwnd(tp), share);
 	tcp_snd_cwnd_set(tp, tp->snd_ssthresh);
 	tp->snd_cwnd_cnt = 0;
@@ -178,16 +175,33 @@ static void pert_decide(struct sock *sk, u32 ack, u32 acked, u64 probability)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct pert *pert = inet_csk_ca(sk);
-	bool respond;
+	bool respond, high = probability >= AQM_PROB_ONE * 3 / 4;
+	u32 now = tp->tcp_mstamp, rounds = clamp(READ_ONCE(spacing), 1U, 16U);
 
+	if (coexist) {
+		if (high) {
+			pert->since = now;
+		} else if (coexist == 3) {
+			pert->vain = 0;
+		} else if (pert->vain && now - pert->since > relief) {
+			pert->vain--;
+			pert->since = now;
+		}
+		if (coexist == 2)
+			probability >>= pert->vain;
+		if (coexist == 3 && high && pert->vain)
+			probability = 0;
+	}
 	respond = pert_may_respond(&pert->pause, ack, tp->snd_nxt) &&
 		  inet_csk(sk)->icsk_ca_state != TCP_CA_Loss &&
 		  probability && get_random_u32() < probability;
 	trace_pert_decide(sk, &pert->vars, probability, respond);
 	if (respond) {
 		pert_respond(sk);
+		if (coexist && high && pert->vain < vainmax)
+			pert->vain++;
 		pert_responded(&pert->pause, tp->snd_nxt,
-			       clamp(READ_ONCE(spacing), 1U, 16U));
+			       coexist == 1 ? rounds << pert->vain : rounds);
 		return;
 	}
 	tcp_reno_cong_avoid(sk, ack, acked);
@@ -222,10 +236,6 @@ static u32 pert_ssthresh(struct sock *sk)
 {
 	struct pert *pert = inet_csk_ca(sk);
 
-	if (pert->early) {
-		pert->early = false;
-		return pert_decreased(tcp_snd_cwnd(tcp_sk(sk)), q32(decrease));
-	}
 	pert_responded(&pert->pause, tcp_sk(sk)->snd_nxt,
 		       clamp(READ_ONCE(spacing), 1U, 16U));
 	return tcp_reno_ssthresh(sk);

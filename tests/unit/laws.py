@@ -37,7 +37,8 @@ def library() -> ctypes.CDLL:
         lib = ctypes.CDLL(str(path))
     lib.fixed_mul.restype = ctypes.c_uint64
     lib.fixed_smul.restype = ctypes.c_int64
-    for function in ("rem_probability", "rem_price_max", "lred_ratio_after", "fifa_scaled", "pert_curve"):
+    of_u64 = ("rem_probability", "rem_price_max", "lred_ratio_after", "fifa_scaled", "pert_curve")
+    for function in of_u64:
         getattr(lib, function).restype = ctypes.c_uint64
     return lib
 
