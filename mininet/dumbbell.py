@@ -20,6 +20,7 @@ from aqmlab.scenario import (
     MAX_MTU,
     MIN_MTU,
     Scenario,
+    parse_names,
     parse_qdisc,
     parse_rate,
     parse_rtt,
@@ -91,7 +92,12 @@ def arguments(argv: list[str] | None = None) -> tuple[Scenario, argparse.Namespa
     )
     add("--duration", required=True, type=checked(parse_seconds), help="s, from the first start")
     add("--warmup", required=True, type=checked(parse_seconds), help="s of it not measured")
-    add("--cc", default="reno", help="congestion control (%(default)s)")
+    add(
+        "--cc",
+        type=checked(parse_names),
+        default="reno",
+        help="congestion control (%(default)s); reno,cubic is dealt round the flows",
+    )
     add("--ecn", action="store_true", help="the hosts negotiate ECN")
     add("--loss", type=checked(parse_share), default=0.0, help="at random, after the queue: 1%%")
     add("--label", choices=LABELS, default="none", help="FIFA's labels: where from (%(default)s)")

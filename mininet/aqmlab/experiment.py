@@ -244,7 +244,8 @@ def run(scenario: Scenario, ready: Callable[[], None]) -> Outcome:
     Raises RefusedError for a qdisc or congestion control that the kernel does not take,
     ExperimentError for what else keeps it from being done.
     """
-    check_congestion_control(scenario.cc)
+    for name in scenario.cc:
+        check_congestion_control(name)
     with prepared_machine(), standing(Dumbbell(scenario)) as net:
         ready()
         with contextlib.closing(DumbbellRun(net, scenario)) as dumbbell:

@@ -65,6 +65,7 @@ class FlowResult:
     """One flow's share."""
 
     rtt_ms: float
+    cc: str
     goodput_mbps: float
     retransmits: int
 
@@ -209,9 +210,9 @@ def measure(
         null_model_jain=null_model_jain([rtt / US_PER_S for rtt in scenario.rtts_us], delay_s),
         response_time_s=response_time,
         flows=[
-            FlowResult(rtt_us / 1000, rate, b.retransmits - a.retransmits)
-            for rtt_us, rate, a, b in zip(
-                scenario.rtts_us, rates, warm.flows, end.flows, strict=True
+            FlowResult(flow.rtt_us / 1000, flow.cc, rate, b.retransmits - a.retransmits)
+            for flow, rate, a, b in zip(
+                scenario.flow_list(), rates, warm.flows, end.flows, strict=True
             )
         ],
     )

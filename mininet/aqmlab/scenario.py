@@ -28,6 +28,7 @@ class Flow:
 
     index: int
     rtt_us: int
+    cc: str  # congestion control
     start_s: float
 
     @property
@@ -49,7 +50,7 @@ class Scenario:
     window: int | None  # packets a flow may have in flight; None: no clamp
     duration_s: float  # from the first flow's start
     warmup_s: float  # not measured
-    cc: str
+    cc: tuple[str, ...]  # congestion controls, dealt round
     ecn: bool
     loss: float  # 0..1, on the receivers' access links
     start_spread_s: float  # starts are drawn uniformly from this long a time
@@ -79,7 +80,7 @@ class Scenario:
         starts = [draw.uniform(0, self.start_spread_s) for _ in self.rtts_us]
         first = min(starts)
         return [
-            Flow(index, rtt_us, start - first)
+            Flow(index, rtt_us, self.cc[index % len(self.cc)], start - first)
             for index, (rtt_us, start) in enumerate(zip(self.rtts_us, starts, strict=True))
         ]
 
@@ -145,6 +146,14 @@ def parse_rtt(text: str) -> RttPlan:
     if len(ends) != 2 or ends[0] > ends[1]:
         raise ValueError(f"{text!r} is not of the form 24ms:176ms, shortest first")
     return RttPlan(ends, spread=True)
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """The names of 'reno,cubic'."""
+    names = tuple(text.split(","))
+    if not all(re.fullmatch(r"\w+", name) for name in names):
+        raise ValueError(f"{text!r} is not of the form reno or reno,cubic")
+    return names
 
 
 def parse_qdisc(text: str) -> str:

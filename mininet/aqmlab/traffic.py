@@ -104,7 +104,7 @@ class Bulk(Traffic):
 
     def start(self, flow: Flow, source: NamespaceNode) -> None:
         sender = self._new_socket(source)
-        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self.scenario.cc.encode())
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow.cc.encode())
         sender.bind((source.IP(), flow.port))
         sender.connect_ex((self.address, SINK_PORT))  # in progress: _send learns how it went
         self.loop.watch(sender.fileno(), select.EPOLLOUT, lambda: self._send(flow, sender))
@@ -160,7 +160,7 @@ class Iperf3(Traffic):
 
     def start(self, flow: Flow, source: NamespaceNode) -> None:
         options = ["-c", self.address, "-p", str(SINK_PORT + flow.index)]
-        options += ["--cport", str(flow.port), "-C", self.scenario.cc, "-t", str(self.LENGTH_S)]
+        options += ["--cport", str(flow.port), "-C", flow.cc, "-t", str(self.LENGTH_S)]
         self._clients.append(self._launch(source, *options))
 
     def check(self) -> None:

@@ -54,7 +54,7 @@ def test_the_files_hold_what_was_done_and_seen(lab: Lab) -> None:
     assert run["metrics"] == done.metrics
     assert run["scenario"]["qdisc"] == QDISCS["rem"]
     assert run["scenario"]["rtts_us"] == [40_000] * 4
-    assert run["scenario"]["cc"] == "cubic"
+    assert run["scenario"]["cc"] == ["cubic"]
     made_of = run["provenance"]
     assert made_of["clock"] == "virtual"
     assert made_of["sysctls"]["net.ipv4.tcp_ecn"] == "0"
@@ -121,6 +121,19 @@ def test_short_rtts_win_and_the_null_model_knows(lab: Lab) -> None:
     near = sum(flow["goodput_mbps"] for flow in flows[::2])
     assert near > 2 * sum(flow["goodput_mbps"] for flow in flows[1::2])
     assert done.metrics["jain"] == pytest.approx(done.metrics["null_model_jain"], abs=0.2)
+
+
+def test_congestion_controls_are_dealt_round_the_flows(lab: Lab) -> None:
+    """CUBIC takes what Reno, on a long way, is too slow to take."""
+    options = "--rate 10mbit --rtt 200ms --flows 2 --duration 62 --warmup 2 --start-spread 1"
+    shares = dict[str, float]()
+    for cc in ("reno,cubic", "cubic,reno"):
+        done = lab.dumbbell(f"{options} --cc {cc}", "pfifo limit 20")
+        assert done.status == 0, done.errors
+        assert [flow["cc"] for flow in done.metrics["flows"]] == cc.split(",")
+        for flow in done.metrics["flows"]:
+            shares[flow["cc"]] = shares.get(flow["cc"], 0) + flow["goodput_mbps"]
+    assert shares["cubic"] > 2 * shares["reno"]
 
 
 def test_ecn_is_negotiated_and_marks_replace_drops(lab: Lab) -> None:
@@ -191,6 +204,8 @@ def test_a_network_that_lies_is_not_trusted(lab: Lab, way: str, reason: str) -> 
         ("--window 9 --traffic iperf3", "--window: goes with --traffic bulk only"),
         ("--seed x", "--seed: 'x' is not a whole number"),
         ("--cc nonesuch", "--cc nonesuch: the kernel has no congestion control of that name"),
+        ("--cc reno,none", "--cc none: the kernel has no congestion control of that name"),
+        ("--cc reno,", "--cc: 'reno,' is not of the form reno or reno,cubic"),
     ],
 )
 def test_refusals_name_the_option_and_its_limits(lab: Lab, options: str, words: str) -> None:

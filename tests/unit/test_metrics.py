@@ -27,6 +27,7 @@ from aqmlab.netlink import attribute, attributes
 from aqmlab.sampler import SPLITS, flow_state
 from aqmlab.scenario import (
     Scenario,
+    parse_names,
     parse_qdisc,
     parse_rate,
     parse_rtt,
@@ -46,7 +47,7 @@ SCENARIO = Scenario(
     window=None,
     duration_s=30.0,
     warmup_s=10.0,
-    cc="reno",
+    cc=("reno", "cubic"),
     ecn=False,
     loss=0.0,
     start_spread_s=5.0,
@@ -94,6 +95,16 @@ def test_rtts_for_all_spread_and_dealt() -> None:
 def test_refused_rtts(text: str) -> None:
     with pytest.raises(ValueError, match="ms"):
         parse_rtt(text)
+
+
+def test_congestion_controls_are_dealt_round() -> None:
+    assert parse_names("reno") == ("reno",)
+    assert parse_names("pert_pi,cubic") == ("pert_pi", "cubic")
+    for text in ("", "reno,", "re no"):
+        with pytest.raises(ValueError, match="reno,cubic"):
+            parse_names(text)
+    flows = replace(SCENARIO, rtts_us=(80_000,) * 5, cc=("reno", "cubic", "bbr")).flow_list()
+    assert [flow.cc for flow in flows] == ["reno", "cubic", "bbr", "reno", "cubic"]
 
 
 def test_a_qdisc_is_words_on_one_line() -> None:
@@ -176,6 +187,7 @@ def test_metrics_between_two_readings() -> None:
     assert [flow.goodput_mbps for flow in found.flows] == pytest.approx([40, 20])
     assert [flow.retransmits for flow in found.flows] == [70, 30]
     assert [flow.rtt_ms for flow in found.flows] == [80, 80]
+    assert [flow.cc for flow in found.flows] == ["reno", "cubic"]
     assert found.jain == pytest.approx(0.9)
     assert found.utilization == pytest.approx(0.5)
     assert found.mean_queue_pkts == 10
