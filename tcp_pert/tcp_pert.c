@@ -14,6 +14,7 @@
 #include <linux/inet_diag.h>
 #include <linux/module.h>
 #include <net/tcp.h>
+#include <aqm/compat.h>
 #include <aqm/pert.h>
 
 #define CREATE_TRACE_POINTS
@@ -77,13 +78,9 @@ static bool one_way __read_mostly;
 module_param(one_way, bool, 0644);
 MODULE_PARM_DESC(one_way, "count the way to the receiver only, by TCP timestamps");
 
-static unsigned int coexist __read_mostly;
-module_param(coexist, uint, 0644);
-
-static unsigned int vainmax __read_mostly = 12;
-module_param(vainmax, uint, 0644);
-static unsigned int relief __read_mostly = 1000000;
-module_param(relief, uint, 0644);
+static bool coexist __read_mostly;
+module_param(coexist, bool, 0644);
+MODULE_PARM_DESC(coexist, "respond ever more seldom while a delay of 2 tmax persists in spite of it");
 
 /**
  * struct pert - a socket's state
@@ -97,8 +94,6 @@ struct pert {
 	struct pi_vars pi;
 	struct pert_pause pause;
 	u32 responses;
-	u32 since;
-	u8 vain;
 };
 
 static u64 q32(unsigned int ppm)
@@ -153,7 +148,8 @@ static void pert_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 
 	pert_params_read(&params);
 	pert_sample(&params, &pert->vars, tp->tcp_mstamp, sample->rtt_us,
-		    tp->rx_opt.rcv_tsval * USEC_PER_MSEC,
+		    tp->rx_opt.rcv_tsval *
+		    (aqm_tcp_usec_ts(tp) ? 1 : USEC_PER_MSEC),
 		    READ_ONCE(one_way) && tp->rx_opt.saw_tstamp);
 }
 
@@ -170,41 +166,32 @@ static void pert_respond(struct sock *sk)
 	tp->snd_cwnd_cnt = 0;
 }
 
+static u32 pert_spacing(void)
+{
+	return clamp(READ_ONCE(spacing), 1U, 16U);
+}
+
 /* Decide about an ACK that may raise the window. */
-static void pert_decide(struct sock *sk, u32 ack, u32 acked, u64 probability)
+static void pert_decide(struct sock *sk, u32 ack, u32 acked,
+			const struct pert_params *params, u64 probability)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct pert *pert = inet_csk_ca(sk);
-	bool respond, high = probability >= AQM_PROB_ONE * 3 / 4;
-	u32 now = tp->tcp_mstamp, rounds = clamp(READ_ONCE(spacing), 1U, 16U);
+	bool certain = pert_is_certain(params, pert_delay(&pert->vars));
+	bool respond;
 
-	if (coexist) {
-		if (high) {
-			pert->since = now;
-		} else if (coexist == 3) {
-			pert->vain = 0;
-		} else if (pert->vain && now - pert->since > relief) {
-			pert->vain--;
-			pert->since = now;
-		}
-		if (coexist == 2)
-			probability >>= pert->vain;
-		if (coexist == 3 && high && pert->vain)
-			probability = 0;
-	}
+	pert_relieve(&pert->pause, tp->tcp_mstamp, certain);
 	respond = pert_may_respond(&pert->pause, ack, tp->snd_nxt) &&
 		  inet_csk(sk)->icsk_ca_state != TCP_CA_Loss &&
 		  probability && get_random_u32() < probability;
 	trace_pert_decide(sk, &pert->vars, probability, respond);
-	if (respond) {
-		pert_respond(sk);
-		if (coexist && high && pert->vain < vainmax)
-			pert->vain++;
-		pert_responded(&pert->pause, tp->snd_nxt,
-			       coexist == 1 ? rounds << pert->vain : rounds);
+	if (!respond) {
+		tcp_reno_cong_avoid(sk, ack, acked);
 		return;
 	}
-	tcp_reno_cong_avoid(sk, ack, acked);
+	pert_respond(sk);
+	pert_responded(&pert->pause, tp->snd_nxt, pert_spacing(),
+		       certain && READ_ONCE(coexist));
 }
 
 static void pert_red_cong_avoid(struct sock *sk, u32 ack, u32 acked)
@@ -213,22 +200,24 @@ static void pert_red_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	struct pert_params params;
 
 	pert_params_read(&params);
-	pert_decide(sk, ack, acked,
+	pert_decide(sk, ack, acked, &params,
 		    pert_probability(&params, pert_delay(&pert->vars)));
 }
 
 static void pert_pi_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct pert *pert = inet_csk_ca(sk);
-	struct pi_params params;
+	struct pi_params pi_params;
+	struct pert_params params;
 	u64 now = tcp_sk(sk)->tcp_mstamp;
 
 	if (pert_pi_due(&pert->pi, now)) {
-		pert_pi_params_read(&params);
-		pert_pi_advance(&params, &pert->pi, now,
+		pert_pi_params_read(&pi_params);
+		pert_pi_advance(&pi_params, &pert->pi, now,
 				pert_delay(&pert->vars));
 	}
-	pert_decide(sk, ack, acked, pi_probability(&pert->pi));
+	pert_params_read(&params);
+	pert_decide(sk, ack, acked, &params, pi_probability(&pert->pi));
 }
 
 /* A loss, or a mark: Reno's half, which is a response too. */
@@ -236,8 +225,7 @@ static u32 pert_ssthresh(struct sock *sk)
 {
 	struct pert *pert = inet_csk_ca(sk);
 
-	pert_responded(&pert->pause, tcp_sk(sk)->snd_nxt,
-		       clamp(READ_ONCE(spacing), 1U, 16U));
+	pert_rest(&pert->pause, tcp_sk(sk)->snd_nxt, pert_spacing());
 	return tcp_reno_ssthresh(sk);
 }
 

@@ -38,6 +38,9 @@
 #define PERT_STALE	PERT_US_PER_S
 /* us that PI makes up for at most when no ACK came. */
 #define PERT_GAP_MAX	PERT_US_PER_S
+/* us of relief, and pauses are halved again; how often they are doubled at most. */
+#define PERT_RELIEF	PERT_US_PER_S
+#define PERT_VAIN_MAX	10
 /* Delayed ACKs in a row that are told from others by those before them. */
 #define PERT_DELAYED_MAX	5
 
@@ -309,14 +312,24 @@ static inline void pert_pi_advance(const struct pi_params *params,
 	pi_advance(params, vars, now, backlog);
 }
 
+/* Tq has reached what the curve answers with certainty, 2 T_max. */
+static inline bool pert_is_certain(const struct pert_params *params, u64 delay)
+{
+	return delay >= (u64)params->max << (PERT_DELAY_SHIFT + 1);
+}
+
 /**
  * struct pert_pause - the time from one response to the next
  * @end: sequence number whose ACK ends the round trip
  * @rounds: round trips still to wait
+ * @since: when the delay last was that of certainty, or @vain fell, us
+ * @vain: how often responses have proved to be in vain
  */
 struct pert_pause {
 	u32 end;
 	u32 rounds;
+	u32 since;
+	u8 vain;
 };
 
 /**
@@ -337,10 +350,47 @@ static inline bool pert_may_respond(struct pert_pause *pause, u32 una, u32 next)
 	return !pause->rounds;
 }
 
-/* A response was made: no other in the next @rounds round trips. */
-static inline void pert_responded(struct pert_pause *pause, u32 next, u32 rounds)
+/* The window was cut: let @rounds round trips pass at least. */
+static inline void pert_rest(struct pert_pause *pause, u32 next, u32 rounds)
 {
-	*pause = (struct pert_pause){ next, rounds };
+	pause->end = next;
+	pause->rounds = max(pause->rounds, rounds);
+}
+
+/**
+ * pert_responded() - an early response was made
+ * @pause: state
+ * @next: the next sequence number that will be sent
+ * @spacing: round trips in which there is no other
+ * @vain: those before have not brought the delay down: double the pause
+ */
+static inline void pert_responded(struct pert_pause *pause, u32 next,
+				  u32 spacing, bool vain)
+{
+	if (vain && pause->vain < PERT_VAIN_MAX)
+		pause->vain++;
+	pert_rest(pause, next, spacing << pause->vain);
+}
+
+/**
+ * pert_relieve() - become patient again while the delay is bearable
+ * @pause: state
+ * @now: time, us; it may wrap
+ * @certain: the delay is that of certainty: see pert_is_certain()
+ *
+ * The other half of coexistence with flows that only give way to losses: where
+ * the queue persists in spite of responses, these come more and more seldom, and
+ * more often again in each second that it does not. To be called at each ACK.
+ */
+static inline void pert_relieve(struct pert_pause *pause, u32 now, bool certain)
+{
+	if (certain) {
+		pause->since = now;
+	} else if (pause->vain && now - pause->since >= PERT_RELIEF) {
+		pause->since = now;
+		pause->vain--;
+		pause->rounds /= 2;
+	}
 }
 
 /* @window after an early response that gives up the share @decrease, Q32. */

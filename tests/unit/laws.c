@@ -245,16 +245,22 @@ void pert_pi_history(const struct pert_pi_config *config, size_t n,
 	}
 }
 
-/* ACKs up to una[i], while next[i] is to be sent: which may be responded to. */
-void pert_pauses(u32 rounds, size_t n, const u32 *una, const u32 *next,
+/*
+ * ACKs up to una[i] come at time[i], while next[i] is to be sent: which are
+ * responded to, where all may be; certain[i]: the delay is that of certainty.
+ */
+void pert_pauses(u32 spacing, bool coexist, size_t n, const u32 *una,
+		 const u32 *next, const u32 *time, const bool *certain,
 		 bool *responded)
 {
 	struct pert_pause pause = {};
 
 	for (size_t i = 0; i < n; i++) {
+		pert_relieve(&pause, time[i], certain[i]);
 		responded[i] = pert_may_respond(&pause, una[i], next[i]);
 		if (responded[i])
-			pert_responded(&pause, next[i], rounds);
+			pert_responded(&pause, next[i], spacing,
+				       coexist && certain[i]);
 	}
 }
 

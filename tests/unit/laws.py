@@ -160,9 +160,7 @@ class PiConfig(ctypes.Structure):
     ]
 
 
-def pi_history(
-    config: PiConfig, unit: int, time: U64s, backlog: U64s, eager: bool = False
-) -> U64s:
+def pi_history(config: PiConfig, unit: int, time: U64s, backlog: U64s, eager: bool = False) -> U64s:
     """Probability (Q48) before each change of the queue."""
     probability = np.empty_like(time)
     library().pi_history(
@@ -315,14 +313,21 @@ def pert_pi_history(config: PertPiConfig, time: U64s, delay: U64s) -> U64s:
     return probability
 
 
-def pert_pauses(rounds: int, una: list[int], following: list[int]) -> list[bool]:
-    """Which ACKs a sender that is sure of congestion responds to."""
+def pert_pauses(
+    spacing: int,
+    una: U32s,
+    following: U32s,
+    time: U32s,
+    certain: npt.NDArray[np.bool_],
+    coexist: bool = False,
+) -> list[int]:
+    """Which ACKs a sender responds to that may respond to each."""
     responded = np.empty(len(una), dtype=np.bool_)
     library().pert_pauses(
-        rounds, ctypes.c_size_t(len(una)), pointer(np.array(una, dtype=np.uint32)),
-        pointer(np.array(following, dtype=np.uint32)), pointer(responded),
+        spacing, coexist, ctypes.c_size_t(len(una)), pointer(una), pointer(following),
+        pointer(time), pointer(certain), pointer(responded),
     )  # fmt: skip
-    return [bool(one) for one in responded]
+    return [int(index) for index in np.flatnonzero(responded)]
 
 
 def pert_window(window: int, decrease: float) -> int:

@@ -213,13 +213,36 @@ def test_pi_makes_up_for_a_second_at_most() -> None:
     assert an_hour[1] / laws.REAL_ONE == pytest.approx(0.19 * 0.01 * 1, rel=0.01)
 
 
-def test_one_response_a_round_trip() -> None:
-    # ten packets of 1 are under way, and ACKs come one by one; sequence numbers wrap
-    una = [(2**32 - 20 + i) % 2**32 for i in range(45)]
-    following = [(number + 10) % 2**32 for number in una]
-    for rounds, apart in ((1, 11), (2, 22), (3, 33)):
-        responded = laws.pert_pauses(rounds, una, following)
-        assert [i for i, yes in enumerate(responded) if yes] == list(range(0, 45, apart))
+WINDOW = 10  # packets of 1, whose ACKs come 10 ms apart: a round trip takes 100 ms
+
+
+def pauses(count: int, certain: object, spacing: int = 1, coexist: bool = False) -> list[int]:
+    """The ACKs responded to; their sequence numbers and times wrap."""
+    una = us(np.arange(count) + 2**32 - 20)
+    time = us(np.arange(count) * 10 * MS + 2**32 - S)
+    sure = np.broadcast_to(np.array(certain, dtype=np.bool_), count).copy()
+    return laws.pert_pauses(spacing, una, us(una + np.uint32(WINDOW)), time, sure, coexist)
+
+
+@pytest.mark.parametrize("certain", [False, True])
+def test_one_response_in_so_many_round_trips(certain: bool) -> None:
+    for spacing in (1, 2, 3):
+        assert pauses(45, certain, spacing) == list(range(0, 45, spacing * (WINDOW + 1)))
+
+
+def test_coexistence_gives_up_by_and_by() -> None:
+    """Twice the pause after each response in vain, to a thousand; the same where it is not."""
+    apart = np.diff(pauses(100_000, True, coexist=True))
+    assert list(apart[:10]) == [(WINDOW + 1) << n for n in range(1, 11)]
+    assert set(apart[10:]) == {(WINDOW + 1) << 10}
+    assert pauses(1000, False, coexist=True) == pauses(1000, False)
+
+
+def test_coexistence_finds_its_patience_again() -> None:
+    """Within seconds of a bearable delay."""
+    certain = np.arange(20_000) < 10_000  # 100 s, then 100 s
+    apart = np.diff([i for i in pauses(20_000, certain, coexist=True) if i > 11_000])
+    assert set(apart) == {WINDOW + 1}
 
 
 @pytest.mark.parametrize(("window", "after"), [(100, 65), (11, 7), (4, 3), (3, 2), (2, 2), (1, 2)])
