@@ -141,6 +141,8 @@ static inline void pert_least_update(struct pert_least *base,
  *
  * As tcp_cdg has it from D. A. Hayes: a receiver that has been seen to answer
  * several segments by one ACK answers a single one late, by up to 40 ms.
+ *
+ * Return: whether it did.
  */
 static inline bool pert_is_delayed(struct pert_vars *vars, u32 acked)
 {
@@ -340,6 +342,8 @@ struct pert_pause {
  *
  * To be called at each ACK, so that no sequence number is kept for longer than
  * a round trip.
+ *
+ * Return: whether it is.
  */
 static inline bool pert_may_respond(struct pert_pause *pause, u32 una, u32 next)
 {
