@@ -344,9 +344,14 @@ class ControlChecks:
             else:
                 raise AssertionError("removed while it was used")
 
-    def is_removed(self) -> None:
+    def comes_and_goes_again(self) -> None:
+        for _ in range(3):
+            run("rmmod", self._module.stem)
+            assert self._module.stem not in loaded()
+            insert(self._module)
+            with default_control("pert"):
+                carry(socket.AF_INET, seconds=0.5)
         run("rmmod", self._module.stem)
-        assert self._module.stem not in loaded()
 
 
 @contextmanager
