@@ -2,6 +2,7 @@
 """PERT in the kernel: round-trip times are scripted, the window's answers watched."""
 
 import contextlib
+import math
 import re
 import socket
 import struct
@@ -412,6 +413,63 @@ def test_delayed_acks_are_no_queue(way: Way, module: Set, filtered: bool) -> Non
     seen = decisions()
     assert any(one.respond for one in seen) == (not filtered)
     assert (max(one.delay for one in seen) < 1) == filtered
+
+
+def test_one_way_leaves_out_the_way_back(way: Way, module: Set) -> None:
+    module(weight=0)
+    on("receiver", "tc", "qdisc add dev far root netem limit 100000 delay 1ms")
+    flow = way.connect("pert")
+    flow.run(0.3)
+
+    def delays(back_ms: int, one_way: bool) -> tuple[float, float]:
+        """The least and the most of what is taken for queueing, ms."""
+        line = f"netem limit 100000 delay {1 + back_ms}ms"
+        on("receiver", "tc", f"qdisc change dev far root {line}")
+        module(one_way=int(one_way))
+        flow.run(0.1)  # with the option on, it measures anew
+        decisions()
+        flow.run(0.2)
+        seen = [one.delay for one in decisions()]
+        return min(seen), max(seen)
+
+    assert delays(0, one_way=True)[1] <= 1  # the receiver's clock has steps of 1 ms
+    assert delays(12, one_way=True)[1] <= 1
+    assert delays(12, one_way=False)[0] == pytest.approx(12, abs=0.2)
+    assert delays(0, one_way=True)[1] <= 1
+    way.takes(BASE_MS + 12)
+    low, high = delays(0, one_way=True)
+    assert 11 - 0.2 <= low <= high <= 12 + 1
+
+
+def test_average_by_time(way: Way, module: Set) -> None:
+    """A step of 4 ms is followed in the time constant, not in a number of ACKs."""
+    module(time_constant=200_000)
+    flow = way.connect("pert")
+    flow.run(0.5)
+    way.takes(BASE_MS + 4)
+    decisions()
+    flow.run(0.6)
+    seen = decisions()
+    # QUIET_S is the gap before the first sample: from there on
+    first = seen[0]
+    for one in seen[1:]:
+        left = (4 - first.delay) * math.exp(-(one.time - first.time) / 200)
+        assert one.delay == pytest.approx(4 - left, abs=0.3)
+
+
+def test_coexistence_gives_up_by_and_by(way: Way, module: Set) -> None:
+    """Against a queue of others the pauses double."""
+    module(**CERTAIN, coexist=1, base_window=3600)
+    flow = way.connect("pert")
+    flow.run(0.1)
+    way.takes(BASE_MS + 20)
+    decisions()
+    flow.run(4.0)
+    times = [one.time for one in decisions() if one.respond]
+    rounds = [(after - before) / (BASE_MS + 20) for before, after in pairwise(times)]
+    assert len(rounds) >= 4
+    for number, waited in enumerate(rounds, 1):
+        assert 2**number - 0.1 < waited < 2**number + 1.6
 
 
 def test_an_idle_connection_forgets_its_queue(way: Way) -> None:
