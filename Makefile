@@ -14,7 +14,7 @@
 # DESTDIR=, PREFIX= where to install
 
 MODULES := $(patsubst %/Kbuild,%,$(wildcard */Kbuild))
-MANPAGES := $(wildcard tc-patches/*.8)
+MANPAGES := $(wildcard tc-patches/*.8 tcp_pert/*.7)
 PLUGINS := $(patsubst tc-patches/%.c,%.so,$(wildcard tc-patches/[qm]_*.c))
 COMPLETION := $(wildcard tc-patches/completion/*)
 
@@ -24,7 +24,7 @@ OUT ?= build/out
 PREFIX ?= /usr
 MODDIR = $(DESTDIR)/lib/modules/$(KVER)/updates/aqmkit
 TCDIR = $(DESTDIR)$(PREFIX)/lib/$(shell $(CC) -print-multiarch)/tc
-MANDIR = $(DESTDIR)$(PREFIX)/share/man/man8
+MANDIR = $(DESTDIR)$(PREFIX)/share/man
 COMPDIR = $(DESTDIR)/etc/bash_completion.d
 
 PYTHON := .venv/bin/python
@@ -49,16 +49,19 @@ plugins:
 	$(MAKE) -C tc-patches OUT=$(abspath $(OUT))
 
 install: all
-	install -d $(MODDIR) $(TCDIR) $(MANDIR) $(COMPDIR)
+	install -d $(MODDIR) $(TCDIR) $(MANDIR)/man7 $(MANDIR)/man8 $(COMPDIR)
 	install -m 644 $(OUT)/*.ko $(MODDIR)
 	install -m 644 $(PLUGINS:%=$(OUT)/%) $(TCDIR)
-	install -m 644 $(MANPAGES) $(MANDIR)
+	install -m 644 $(filter %.7,$(MANPAGES)) $(MANDIR)/man7
+	install -m 644 $(filter %.8,$(MANPAGES)) $(MANDIR)/man8
 	install -m 644 $(COMPLETION) $(COMPDIR)
 	$(if $(DESTDIR),,depmod $(KVER))
 
 uninstall:
 	$(RM) -r $(MODDIR)
-	$(RM) $(PLUGINS:%=$(TCDIR)/%) $(MANPAGES:tc-patches/%=$(MANDIR)/%)
+	$(RM) $(PLUGINS:%=$(TCDIR)/%)
+	$(RM) $(addprefix $(MANDIR)/man7/,$(notdir $(filter %.7,$(MANPAGES))))
+	$(RM) $(addprefix $(MANDIR)/man8/,$(notdir $(filter %.8,$(MANPAGES))))
 	$(RM) $(COMPLETION:tc-patches/completion/%=$(COMPDIR)/%)
 	$(if $(DESTDIR),,depmod $(KVER))
 

@@ -47,7 +47,7 @@ class Provenance:
 
     kernel: str  # release
     clock: str  # "virtual" in the lab, else "real"
-    modules: dict[str, dict[str, str]]  # loaded ones: srcversion and version
+    modules: dict[str, dict[str, str]]  # loaded ones: srcversion, version and parameters
     iproute2: str
     mininet: str
     python: str
@@ -69,6 +69,7 @@ def _modules() -> dict[str, dict[str, str]]:
     for pattern in MODULE_PATTERNS:
         for module in MODULE_DIR.glob(pattern):
             files = [module / "srcversion", module / "version"]
+            files += sorted((module / "parameters").glob("*"))
             if facts := {file.name: file.read_text().strip() for file in files if file.exists()}:
                 found[module.name] = facts
     return dict(sorted(found.items()))

@@ -59,6 +59,7 @@ def test_the_files_hold_what_was_done_and_seen(lab: Lab) -> None:
     assert made_of["clock"] == "virtual"
     assert made_of["sysctls"]["net.ipv4.tcp_ecn"] == "0"
     assert {"kernel", "modules", "iproute2", "mininet", "python", "qdiscs"} <= set(made_of)
+    assert made_of["modules"]["tcp_cubic"]["hystart"] == "0"
     with gzip.open(lab.out / "series.csv.gz", "rt") as stream:
         rows = list(csv.DictReader(stream))
     queue = [row for row in rows if row["series"] == "queue_pkts"]

@@ -5,6 +5,7 @@ import ctypes
 import functools
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ PROB_ONE = 1 << 32
 REAL_ONE = 1 << 48
 PRICE_ONE = 1 << 40
 
+U32s = npt.NDArray[np.uint32]
 U64s = npt.NDArray[np.uint64]
 
 
@@ -35,7 +37,8 @@ def library() -> ctypes.CDLL:
         lib = ctypes.CDLL(str(path))
     lib.fixed_mul.restype = ctypes.c_uint64
     lib.fixed_smul.restype = ctypes.c_int64
-    for function in ("rem_probability", "rem_price_max", "lred_ratio_after", "fifa_scaled"):
+    of_u64 = ("rem_probability", "rem_price_max", "lred_ratio_after", "fifa_scaled", "pert_curve")
+    for function in of_u64:
         getattr(lib, function).restype = ctypes.c_uint64
     return lib
 
@@ -167,9 +170,7 @@ class PiConfig(ctypes.Structure):
     ]
 
 
-def pi_history(
-    config: PiConfig, unit: int, time: U64s, backlog: U64s, eager: bool = False
-) -> U64s:
+def pi_history(config: PiConfig, unit: int, time: U64s, backlog: U64s, eager: bool = False) -> U64s:
     """Probability (Q48) before each change of the queue."""
     probability = np.empty_like(time)
     library().pi_history(
@@ -243,3 +244,102 @@ def fifa_scaled(params: FifaParams, formula: int, probability: int, label: int, 
             ctypes.byref(params), u64(formula), u64(probability), ctypes.c_uint16(label), mark
         )
     )
+
+
+class PertParams(ctypes.Structure):
+    """struct pert_params."""
+
+    _fields_ = [
+        ("min", ctypes.c_uint32),
+        ("max", ctypes.c_uint32),
+        ("probability", ctypes.c_uint64),
+        ("weight", ctypes.c_uint64),
+        ("time_constant", ctypes.c_uint32),
+        ("window", ctypes.c_uint32),
+    ]
+
+
+class PertPiConfig(ctypes.Structure):
+    """struct pert_pi_config."""
+
+    _fields_ = [
+        ("target", ctypes.c_uint32),
+        ("proportional", ctypes.c_uint32),
+        ("integral", ctypes.c_uint32),
+        ("sampling", ctypes.c_uint32),
+    ]
+
+
+def pert_curve(params: PertParams, delay: int) -> int:
+    """The probability, Q32, for a queueing delay in Q24 us."""
+    return int(library().pert_curve(ctypes.byref(params), u64(delay)))
+
+
+@dataclass(frozen=True)
+class PertHistory:
+    """After each ACK: S (Q24 us), P (us), and the queueing delay (Q24 us)."""
+
+    average: U64s
+    base: U32s
+    delay: U64s
+
+
+def pert_history(
+    params: PertParams, time: U64s, rtt: U32s, clock: U32s | None = None
+) -> PertHistory:
+    """What a sender has measured after each ACK; the way there only, if a clock is given."""
+    found = PertHistory(np.empty_like(time), np.empty_like(rtt), np.empty_like(time))
+    library().pert_history(
+        ctypes.byref(params), clock is not None, ctypes.c_size_t(len(time)), pointer(time),
+        pointer(rtt), pointer(rtt if clock is None else clock),
+        pointer(found.average), pointer(found.base), pointer(found.delay),
+    )  # fmt: skip
+    return found
+
+
+def pert_delayed(acked: list[int]) -> list[bool]:
+    """Which ACKs for so many segments each are taken for delayed ones."""
+    delayed = np.empty(len(acked), dtype=np.bool_)
+    library().pert_delayed(
+        ctypes.c_size_t(len(acked)), pointer(np.array(acked, dtype=np.uint32)), pointer(delayed)
+    )
+    return [bool(one) for one in delayed]
+
+
+def pert_pi_gains(config: PertPiConfig) -> tuple[int, int]:
+    """Gamma and beta, Q60 a us."""
+    gamma, beta = ctypes.c_uint64(), ctypes.c_uint64()
+    library().pert_pi_gains(ctypes.byref(config), ctypes.byref(gamma), ctypes.byref(beta))
+    return gamma.value, beta.value
+
+
+def pert_pi_history(config: PertPiConfig, time: U64s, delay: U64s) -> U64s:
+    """Probability (Q48) at each ACK; times in us, delays in Q24 us."""
+    probability = np.empty_like(time)
+    library().pert_pi_history(
+        ctypes.byref(config), ctypes.c_size_t(len(time)), pointer(time), pointer(delay),
+        pointer(probability),
+    )  # fmt: skip
+    return probability
+
+
+def pert_pauses(
+    spacing: int,
+    una: U32s,
+    following: U32s,
+    time: U32s,
+    certain: npt.NDArray[np.bool_],
+    coexist: bool = False,
+) -> list[int]:
+    """Which ACKs a sender responds to that may respond to each."""
+    responded = np.empty(len(una), dtype=np.bool_)
+    library().pert_pauses(
+        spacing, coexist, ctypes.c_size_t(len(una)), pointer(una), pointer(following),
+        pointer(time), pointer(certain), pointer(responded),
+    )  # fmt: skip
+    return [int(index) for index in np.flatnonzero(responded)]
+
+
+def pert_window(window: int, decrease: float) -> int:
+    """The window after an early response."""
+    return int(library().pert_window(window, u64(round(decrease * PROB_ONE))))
