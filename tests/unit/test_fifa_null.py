@@ -18,7 +18,9 @@ def test_exponents_are_those_in_force() -> None:
 
 
 def test_without_scaling_it_is_the_common_null_model() -> None:
-    assert fifa_null_jain(RTTS, 0.02, 0, 0) == pytest.approx(null_model_jain(RTTS, 0.02))
+    assert fifa_null_jain(RTTS, 0.02, 0, 0) == pytest.approx(
+        null_model_jain([rtt + 0.02 for rtt in RTTS])
+    )
 
 
 def test_an_exponent_of_2_makes_up_for_any_rtt() -> None:
