@@ -83,6 +83,9 @@ def boot(
         *(virtme, "--kimg", kernel, "--mods", "auto", "--disable-kvm", "--force-9p"),
         *("--cpus", str(cpus), "--memory", memory, "--rwdir", out, "--show-boot-console"),
         *("--script-sh", shlex.join(["exec", "sh", str(script)])),
+        # One thread for all virtual CPUs: with a thread each, QEMU may run an instruction that the
+        # kernel has patched meanwhile, and where tracing is turned on or off the kernel then dies.
+        *("--qemu-opts", "-accel", "tcg,thread=single"),
     ]
     with (out / "console").open("ab") as console:
         try:
