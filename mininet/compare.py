@@ -8,7 +8,8 @@
 The metrics are dumbbell.py's, and fifa_null_jain: Jain's index as FIFA's null model has it.
 
 What follows a case's qdisc, up to the next case, are options of dumbbell.py for that case alone;
-what follows "--" are options for all.
+what follows "--" are options for all. With --rates among these the runs are multihop.py's: a case
+has the qdiscs of all links, and links.0.mean_queue_pkts is a metric of the first.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ USAGE = "--seeds N (5), --metrics A,B (" + METRICS + "), --json; see the head of
 
 @dataclass(frozen=True)
 class Case:
-    """A name, and the options of dumbbell.py that make it."""
+    """A name, and the options of dumbbell.py or multihop.py that make it."""
 
     name: str
     options: tuple[str, ...]
@@ -63,6 +64,7 @@ class Request:
     cases: list[Case]
     common: tuple[str, ...]
     seeds: int = 5
+    multihop: bool = False
     metrics: tuple[str, ...] = tuple(METRICS.split(","))
     json: bool = False
 
@@ -71,6 +73,8 @@ def parse(words: list[str]) -> Request:
     """Read the command line; its options belong to three different readers."""
     own, _, common = "\0".join(words).partition("\0--\0")
     request = Request([], tuple(common.split("\0")) if common else ())
+    request.multihop = "--rates" in request.common
+    qdisc = "--qdiscs" if request.multihop else "--qdisc"
     rest = iter(own.split("\0"))
     options: list[str] = []
     for word in rest:
@@ -81,7 +85,7 @@ def parse(words: list[str]) -> Request:
         elif word == "--json":
             request.json = True
         elif word == "--case":
-            name, options = next(rest), ["--qdisc", next(rest)]
+            name, options = next(rest), [qdisc, next(rest)]
             request.cases.append(Case(name, ()))
         else:
             options.append(word)
@@ -92,13 +96,14 @@ def parse(words: list[str]) -> Request:
     return request
 
 
-def run(job: Job, common: tuple[str, ...]) -> dict[str, Any]:
+def run(job: Job, request: Request) -> dict[str, Any]:
     """Do one run in the lab; its metrics. Ends everything if it fails."""
     folder = tempfile.mkdtemp(prefix="compare-")
     out = ["--out", folder]
-    command = ["lab/run", "--seed", str(job.seed), *out, "--", "mininet/dumbbell.py"]
+    script = "mininet/multihop.py" if request.multihop else "mininet/dumbbell.py"
+    command = ["lab/run", "--seed", str(job.seed), *out, "--", script]
     done = subprocess.run(
-        [*command, *job.case.options, *common, *out, "--json"],
+        [*command, *job.case.options, *request.common, *out, "--json"],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -108,10 +113,22 @@ def run(job: Job, common: tuple[str, ...]) -> dict[str, Any]:
     if done.returncode:
         raise SystemExit(f"{job.case.name}, seed {job.seed}:\n{done.stderr}")
     metrics: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    rtts = [flow["rtt_ms"] for flow in metrics["flows"]]
-    scaling = exponents(job.case.options[1])
-    metrics["fifa_null_jain"] = fifa_null_jain(rtts, metrics["queue_delay_ms"], *scaling)
+    if not request.multihop:
+        rtts = [flow["rtt_ms"] for flow in metrics["flows"]]
+        scaling = exponents(job.case.options[1])
+        metrics["fifa_null_jain"] = fifa_null_jain(rtts, metrics["queue_delay_ms"], *scaling)
     return metrics
+
+
+def value(metrics: Any, path: str) -> float | None:
+    """The metric at PATH: jain, or links.0.drop_rate. Ends everything if there is none."""
+    for step in path.split("."):
+        try:
+            metrics = metrics[int(step) if isinstance(metrics, list) else step]
+        except (LookupError, ValueError, TypeError):
+            raise SystemExit(f"compare.py: --metrics: no {path} in these runs") from None
+    number: float | None = metrics
+    return number
 
 
 def interval(values: list[float]) -> tuple[float, float]:
@@ -134,7 +151,7 @@ def main() -> int:
     jobs = [Job(*pair) for pair in itertools.product(request.cases, seeds)]
     console = Console(stderr=True)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        found = pool.map(lambda job: run(job, request.common), jobs)
+        found = pool.map(lambda job: run(job, request), jobs)
         results = list(track(found, "runs", len(jobs), console=console, transient=True))
     table = Table(Column("case", overflow="fold"))
     for metric in request.metrics:
@@ -142,7 +159,7 @@ def main() -> int:
     summary: dict[str, dict[str, list[float | None]]] = {}
     for case in request.cases:
         mine = [result for job, result in zip(jobs, results, strict=True) if job.case == case]
-        summary[case.name] = {metric: [one[metric] for one in mine] for metric in request.metrics}
+        summary[case.name] = {name: [value(one, name) for one in mine] for name in request.metrics}
         table.add_row(case.name, *map(shown, summary[case.name].values()))
     Console().print(table)
     if request.json:
