@@ -10,6 +10,8 @@ The metrics are dumbbell.py's, and fifa_null_jain: Jain's index as FIFA's null m
 What follows a case's qdisc, up to the next case, are options of dumbbell.py for that case alone;
 what follows "--" are options for all. With --rates among these the runs are multihop.py's: a case
 has the qdiscs of all links, and links.0.mean_queue_pkts is a metric of the first.
+
+--figure draws the first metric, a row per case, as SVG; --title says what it is.
 """
 
 from __future__ import annotations
@@ -33,12 +35,16 @@ from rich.progress import track
 from rich.table import Column, Table
 
 from fifa_null import exponents, fifa_null_jain
+from report.figures import by_case, standalone, svg
 
 ROOT = Path(__file__).resolve().parent.parent
 # Student's t for a two-sided interval of 95 %, by number of runs.
 T_95 = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 METRICS = "jain,null_model_jain,goodput_mbps,mean_queue_pkts,drop_rate"
-USAGE = "--seeds N (5), --metrics A,B (" + METRICS + "), --json; see the head of mininet/compare.py"
+USAGE = (
+    f"--seeds N (5), --metrics A,B ({METRICS}), --figure FILE, --title TEXT, --json;"
+    " see the head of mininet/compare.py"
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,8 @@ class Request:
     multihop: bool = False
     metrics: tuple[str, ...] = tuple(METRICS.split(","))
     json: bool = False
+    figure: Path | None = None
+    title: str = ""
 
 
 def parse(words: list[str]) -> Request:
@@ -82,6 +90,10 @@ def parse(words: list[str]) -> Request:
             request.seeds = int(next(rest))
         elif word == "--metrics":
             request.metrics = tuple(next(rest).split(","))
+        elif word == "--figure":
+            request.figure = Path(next(rest))
+        elif word == "--title":
+            request.title = next(rest)
         elif word == "--json":
             request.json = True
         elif word == "--case":
@@ -145,6 +157,19 @@ def shown(values: list[float | None]) -> str:
     return "{:.3f}±{:.3f}".format(*interval(numbers))
 
 
+def draw(request: Request, summary: dict[str, dict[str, list[float | None]]]) -> str:
+    """The first metric as a figure; cases that some run lacks it in are left out."""
+    metric = request.metrics[0]
+    cases = {}
+    for name, found in summary.items():
+        values = [one for one in found[metric] if one is not None]
+        if len(values) == request.seeds:
+            cases[name] = (values, *interval(values))
+    words = "; ".join(f"{name} {mean:.3f}" for name, (_, mean, _) in cases.items())
+    title = request.title or metric
+    return standalone(svg(by_case(title, cases), f"{title}: {words}."))
+
+
 def main() -> int:
     request = parse(sys.argv[1:])
     seeds = range(1, request.seeds + 1)
@@ -162,6 +187,8 @@ def main() -> int:
         summary[case.name] = {name: [value(one, name) for one in mine] for name in request.metrics}
         table.add_row(case.name, *map(shown, summary[case.name].values()))
     Console().print(table)
+    if request.figure:
+        request.figure.write_text(draw(request, summary))
     if request.json:
         print(json.dumps(summary))
     return 0

@@ -40,12 +40,18 @@ def test_cases_are_run_with_their_own_options_and_those_of_all(lab: Lab) -> None
 
 def test_chains_are_compared_as_well(lab: Lab) -> None:
     qdiscs = "pfifo limit 20; pfifo limit 20"
-    wanted = ("--metrics", "long_share,links.1.arrivals", "--seeds", "2", "--json")
-    done = compare(*wanted, "--case", "tail", qdiscs, "--", *CHAIN.split())
+    figure = lab.out / "share.svg"
+    done = compare(
+        *("--metrics", "long_share,links.1.arrivals", "--seeds", "2", "--json"),
+        *("--figure", str(figure), "--title", "the long flow's share"),
+        *("--case", "tail", qdiscs, "--", *CHAIN.split()),
+    )
     assert done.status == 0, done.errors
     alone = lab.multihop(CHAIN, qdiscs).metrics
     assert done.metrics["tail"]["long_share"][0] == alone["long_share"]
     assert done.metrics["tail"]["links.1.arrivals"][0] == alone["links"][1]["arrivals"]
+    mean = sum(done.metrics["tail"]["long_share"]) / 2
+    assert f"the long flow&#x27;s share: tail {mean:.3f}." in figure.read_text()
 
 
 @pytest.mark.parametrize(
