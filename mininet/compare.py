@@ -5,7 +5,8 @@
         --case RED+ 'fifa base red' --label socket \\
         -- --flows 30 --rate 30mbit --rtt 40ms:330ms --duration 120 --warmup 30
 
-The metrics are dumbbell.py's, and fifa_null_jain: Jain's index as FIFA's null model has it.
+The metrics are dumbbell.py's, and fifa_null_jain: Jain's index as FIFA's null model has it;
+response_bound_s: the least response time of PI or REM at the drop_rate, by LRED's paper.
 
 What follows a case's qdisc, up to the next case, are options of dumbbell.py for that case alone;
 what follows "--" are options for all.
@@ -32,6 +33,7 @@ from rich.progress import track
 from rich.table import Column, Table
 
 from fifa_null import exponents, fifa_null_jain
+from lred_theory import response_bound_s
 
 ROOT = Path(__file__).resolve().parent.parent
 # Student's t for a two-sided interval of 95 %, by number of runs.
@@ -109,8 +111,9 @@ def run(job: Job, common: tuple[str, ...]) -> dict[str, Any]:
         raise SystemExit(f"{job.case.name}, seed {job.seed}:\n{done.stderr}")
     metrics: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     rtts = [flow["rtt_ms"] for flow in metrics["flows"]]
-    scaling = exponents(job.case.options[1])
-    metrics["fifa_null_jain"] = fifa_null_jain(rtts, metrics["queue_delay_ms"], *scaling)
+    qdisc = job.case.options[1]
+    metrics["fifa_null_jain"] = fifa_null_jain(rtts, metrics["queue_delay_ms"], *exponents(qdisc))
+    metrics["response_bound_s"] = response_bound_s(qdisc, metrics["drop_rate"])
     return metrics
 
 

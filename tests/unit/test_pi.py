@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """pi.h against the paper in floating point."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -91,12 +89,3 @@ def test_a_year_of_silence() -> None:
         laws.REAL_ONE * (950 * (1.822e-5 + 6e-8 * (17000 - 1)) + 50 * 1.816e-5), rel=1e-3
     )
     assert probability[2] == 0 and probability[3] == laws.REAL_ONE
-
-
-def test_check_values_of_pi_star() -> None:
-    """PI* for N = 100, R = 0.45 s, C = 2500/s: a 2.857e-5, b 2.850e-5."""
-    flows, rtt, capacity = 100, 0.45, 2500
-    m = 2 * flows / (rtt**2 * capacity)
-    gain = m * math.sqrt(1 + (m * rtt) ** 2) * 4 * flows**2 / (rtt * capacity) ** 3
-    a, b = (gain * (1 / m + sign / (2 * 170)) for sign in (1, -1))
-    assert a == pytest.approx(2.857e-5, abs=5e-9) and b == pytest.approx(2.850e-5, abs=5e-9)
