@@ -32,6 +32,7 @@
 #define FIFA_FRAGILE		aqm_real(140, 100)
 #define FIFA_EXPONENT_DEFAULT	U64_MAX
 #define FIFA_EXPONENT_MAX	(4 * AQM_REAL_ONE)
+#define FIFA_GAIN_MAX		(2 * AQM_REAL_ONE)	/* of PI */
 
 /**
  * struct fifa_config - FIFA's parameters and its base's, as the user stated them
@@ -402,9 +403,9 @@ static int fifa_parse_pi(struct pi_config *pi, u32 *sampling,
 {
 	int err;
 
-	err = AQM_TAKE(pi->a, tb[TCA_FIFA_PI_A], u64, 1, AQM_REAL_ONE, extack,
-		       "a must be above b and at most 1") ?:
-	      AQM_TAKE(pi->b, tb[TCA_FIFA_PI_B], u64, 0, AQM_REAL_ONE, extack,
+	err = AQM_TAKE(pi->a, tb[TCA_FIFA_PI_A], u64, 1, FIFA_GAIN_MAX, extack,
+		       "a must be above b and at most 2") ?:
+	      AQM_TAKE(pi->b, tb[TCA_FIFA_PI_B], u64, 0, FIFA_GAIN_MAX, extack,
 		       "b must be at least 0 and below a") ?:
 	      AQM_TAKE(*sampling, tb[TCA_FIFA_PI_SAMPLING], u32, 1, 100000,
 		       extack, "sampling must be 1 to 100000 Hz");

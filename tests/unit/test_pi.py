@@ -89,3 +89,12 @@ def test_a_year_of_silence() -> None:
         laws.REAL_ONE * (950 * (1.822e-5 + 6e-8 * (17000 - 1)) + 50 * 1.816e-5), rel=1e-3
     )
     assert probability[2] == 0 and probability[3] == laws.REAL_ONE
+
+
+def test_a_fall_is_answered_however_large_gain_and_queue() -> None:
+    """p + a 8950 - b 999950, for a = 2: the terms may not cancel for being large."""
+    law = config(50, 10**9 // 170, 2, 1.998)
+    time = np.array([0, 10**8, 18 * law.interval], dtype=np.uint64)
+    backlog = np.array([10**6, 9000, 9000], dtype=np.uint64)
+    probability = laws.pi_history(law, 1, time, backlog)
+    assert probability[1] == laws.REAL_ONE and probability[2] == 0
