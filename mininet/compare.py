@@ -5,7 +5,8 @@
         --case RED+ 'fifa base red' --label socket \\
         -- --flows 30 --rate 30mbit --rtt 40ms:330ms --duration 120 --warmup 30
 
-The metrics are dumbbell.py's, and fifa_null_jain: Jain's index as FIFA's null model has it.
+The metrics are dumbbell.py's, and fifa_null_jain: Jain's index as FIFA's null model has it;
+response_bound_s: the least response time of PI or REM at the drop_rate, by LRED's paper.
 
 What follows a case's qdisc, up to the next case, are options of dumbbell.py for that case alone;
 what follows "--" are options for all. With --rates among these the runs are multihop.py's: a case
@@ -35,6 +36,7 @@ from rich.progress import track
 from rich.table import Column, Table
 
 from fifa_null import exponents, fifa_null_jain
+from lred_theory import response_bound_s
 from report.figures import by_case, standalone, svg
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,6 +110,15 @@ def parse(words: list[str]) -> Request:
     return request
 
 
+def models(metrics: dict[str, Any], qdisc: str) -> dict[str, float | None]:
+    """What the papers' models say of a dumbbell's run."""
+    rtts = [flow["rtt_ms"] for flow in metrics["flows"]]
+    return {
+        "fifa_null_jain": fifa_null_jain(rtts, metrics["queue_delay_ms"], *exponents(qdisc)),
+        "response_bound_s": response_bound_s(qdisc, metrics["drop_rate"]),
+    }
+
+
 def run(job: Job, request: Request) -> dict[str, Any]:
     """Do one run in the lab; its metrics. Ends everything if it fails."""
     folder = tempfile.mkdtemp(prefix="compare-")
@@ -126,9 +137,7 @@ def run(job: Job, request: Request) -> dict[str, Any]:
         raise SystemExit(f"{job.case.name}, seed {job.seed}:\n{done.stderr}")
     metrics: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if not request.multihop:
-        rtts = [flow["rtt_ms"] for flow in metrics["flows"]]
-        scaling = exponents(job.case.options[1])
-        metrics["fifa_null_jain"] = fifa_null_jain(rtts, metrics["queue_delay_ms"], *scaling)
+        metrics |= models(metrics, job.case.options[1])
     return metrics
 
 

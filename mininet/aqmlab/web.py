@@ -6,6 +6,7 @@ clients and servers are in this process, which sleeps until a page is asked for 
 """
 
 import math
+import os
 import random
 import select
 import socket
@@ -78,7 +79,7 @@ class WebTraffic:
         client = download.client
         self._loop.forget(client.fileno())
         if broken := client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            raise ExperimentError(f"a web page could not be asked for: error {broken}.")
+            raise ExperimentError(f"a web page could not be asked for: {os.strerror(broken)}.")
         client.send(REQUEST.pack(download.session.index, download.size))
         self._wait(download)
         self._loop.watch(client.fileno(), select.EPOLLIN, partial(self._receive, download))

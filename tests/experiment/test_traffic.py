@@ -101,6 +101,19 @@ def test_udp_comes_and_goes(lab: Lab) -> None:
     assert all(value <= 0.41 for _, _, value in rows)
 
 
+def test_no_connection_gives_up(lab: Lab) -> None:
+    """Fifty times what the link carries keeps the SYNs out for longer than Linux would try."""
+    done = lab.dumbbell(
+        "--rate 100kbit --rtt 60ms --flows 1 --start-spread 1 --duration 280 --warmup 140"
+        " --udp 1 --udp-rate 5mbit --udp-until 150",
+        "pfifo limit 2",
+    )
+    assert done.status == 0, done.errors
+    rows = series(lab, "goodput_mbps")
+    assert all(value == 0 for time, _, value in rows if time <= 150)
+    assert all(flow["goodput_mbps"] > 0 for flow in done.metrics["flows"])
+
+
 @pytest.mark.parametrize("ipv6", ["", " --ipv6"])
 def test_all_at_once_on_a_chain_is_the_same_for_the_same_seed(lab: Lab, ipv6: str) -> None:
     options = "--rates 10mbit,10mbit --long 2 --cross 2 --link-delay 1ms --access-delay 5ms:20ms"

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import kernels
+from packages import PackageError
 
 INIT = Path(__file__).resolve().with_name("guest-init.sh")
 BOOT_FAILED = 125
@@ -109,7 +110,7 @@ def main() -> int:
     try:
         run = boot(given.series, given.command, given.out, given.plugins,
                    given.cpus, given.memory, given.timeout)
-    except (BootError, kernels.KernelError) as problem:
+    except (BootError, PackageError) as problem:
         print(f"boot.py: {problem}", file=sys.stderr)
         return BOOT_FAILED
     if run.status is None:
