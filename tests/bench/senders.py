@@ -5,8 +5,8 @@ real time; write senders.json to DIR.
 
 Many flows run over the loopback device, in packets of 1500 bytes, from this process to itself:
 nobody ever waits, so the time that passes is the processor's, at both ends. The controls take
-turns of a fraction of a millisecond, once with the device's offloads and once without, when there are ACKs
-for every other packet.
+turns of a fraction of a millisecond, once with the device's offloads and once without, when there
+are ACKs for every other packet.
 
 Each ACK makes pert and pert_pi draw a number, as over a queue at work, but with a probability so
 small that windows are Reno's.
