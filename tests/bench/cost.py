@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Print what a packet costs in our qdiscs, against the kernel's RED: .venv/bin/python cost.py."""
+"""Print what a packet costs in our qdiscs, against the kernel's RED, and a gigabyte under our
+congestion controls, against Reno: .venv/bin/python cost.py.
+"""
 
 import json
 import math
@@ -16,24 +18,21 @@ from rich.table import Table
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 OUT = ROOT / "build" / "bench"
-TIMEOUT_S = 240  # of the run in the lab, which takes ten seconds on an idle machine
+TIMEOUT_S = 240  # of a run in the lab, which takes 10 to 20 seconds on an idle machine
 
-RIVAL = "red"
+RIVAL, RIVAL_SENDER = "red", "reno"
 STUDENT_95 = 2.093  # Student's t for 95 %, both sides, 20 pairs
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a packet costs in a qdisc."""
+    """What a contender costs."""
 
     name: str
-    labelled: bool
-    drop_share: float
-    """Of the packets that came."""
-    ns: tuple[float, ...]
-    """Per packet, pktgen and all else included; one for each round."""
+    spent: tuple[float, ...]
+    """ns a packet, or s a gigabyte, all else included; one for each round."""
     ratios: tuple[float, ...]
-    """To RED in the same round."""
+    """To the rival's in the same round."""
 
     @property
     def ratio(self) -> float:
@@ -49,6 +48,15 @@ class Cost:
         return math.exp(mean - wide), math.exp(mean + wide)
 
 
+@dataclass(frozen=True)
+class QdiscCost(Cost):
+    """What a packet costs in a qdisc."""
+
+    labelled: bool
+    drop_share: float
+    """Of the packets that came."""
+
+
 def run(*words: str | Path) -> str:
     """Run a program apart from a make that may be running us; return its standard error."""
     environment = {key: text for key, text in os.environ.items() if not key.startswith("MAKE")}
@@ -58,40 +66,67 @@ def run(*words: str | Path) -> str:
     return done.stderr
 
 
-def measure() -> list[Cost]:
+def in_lab(*command: str | Path) -> None:
+    """Run a benchmark in the lab, on real time."""
+    run("lab/run", "--realtime", "--timeout", str(TIMEOUT_S), "--out", OUT, "--", *command)
+
+
+def ratios(own: list[float], rival: list[float]) -> tuple[float, ...]:
+    """Round by round."""
+    return tuple(mine / its for mine, its in zip(own, rival, strict=True))
+
+
+def measure_qdiscs() -> list[QdiscCost]:
     """Build what is needed, measure in the lab; the first is RED itself."""
     kernel = run("lab/build").split()[-1]  # where the kernel is, it says last
     OUT.mkdir(parents=True, exist_ok=True)
     run("make", "modules", "MODULES=tests/bench", f"KDIR={kernel}", f"OUT={OUT}", "ARCH=um")
-    lab = ("lab/run", "--realtime", "--timeout", str(TIMEOUT_S), "--out", OUT, "--")
-    run(*lab, HERE / "bench.py", OUT / "sch_standing.ko")
+    in_lab(HERE / "bench.py", OUT / "sch_standing.ko")
     found = json.loads((OUT / "cost.json").read_text())
     rival = found[RIVAL]["ns"]
     return [
-        Cost(
-            name,
-            one["labelled"],
-            one["drop_share"],
-            tuple(one["ns"]),
-            tuple(own / its for own, its in zip(one["ns"], rival, strict=True)),
+        QdiscCost(
+            name, tuple(one["ns"]), ratios(one["ns"], rival), one["labelled"], one["drop_share"]
         )
         for name, one in found.items()
     ]
 
 
-def table(costs: list[Cost]) -> Table:
+def measure_senders() -> dict[str, list[Cost]]:
+    """With offloads and without; the first of each is Reno itself."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    in_lab(HERE / "senders.py")
+    found = json.loads((OUT / "senders.json").read_text())
+    return {
+        how: [
+            Cost(name, tuple(spent), ratios(spent, controls[RIVAL_SENDER]))
+            for name, spent in controls.items()
+        ]
+        for how, controls in found.items()
+    }
+
+
+def words(cost: Cost) -> tuple[str, str]:
+    """The ratio and its interval."""
+    return f"{cost.ratio:.3f}", "{:.3f} to {:.3f}".format(*cost.interval)
+
+
+def qdisc_table(costs: list[QdiscCost]) -> Table:
     shown = Table("qdisc", "ns a packet", "of red's", "95 % interval", "dropped")
     for cost in costs:
-        low, high = cost.interval
-        shown.add_row(
-            cost.name,
-            f"{statistics.median(cost.ns):.0f}",
-            f"{cost.ratio:.3f}",
-            f"{low:.3f} to {high:.3f}",
-            f"{cost.drop_share:.2%}",
-        )
+        spent = f"{statistics.median(cost.spent):.0f}"
+        shown.add_row(cost.name, spent, *words(cost), f"{cost.drop_share:.2%}")
+    return shown
+
+
+def sender_table(costs: dict[str, list[Cost]]) -> Table:
+    shown = Table("", "congestion control", "s a gigabyte", "of Reno's", "95 % interval")
+    for how, controls in costs.items():
+        for cost in controls:
+            spent = f"{statistics.median(cost.spent):.2f}"
+            shown.add_row(how, cost.name, spent, *words(cost))
     return shown
 
 
 if __name__ == "__main__":
-    Console().print(table(measure()))
+    Console().print(qdisc_table(measure_qdiscs()), sender_table(measure_senders()))
