@@ -79,7 +79,7 @@ def test_a_clamped_flow_sends_its_window_each_round_trip(lab: Lab) -> None:
 
 
 def test_equal_rtts_count_the_other_links_and_their_queues(lab: Lab) -> None:
-    options = f"{CHAIN} --access-delay 7ms --duration 30 --warmup 10 --equal-rtt"
+    options = f"{CHAIN} --access-delay 7ms --duration 90 --warmup 30 --equal-rtt"
     done = lab.multihop(options, "pfifo limit 30;pfifo limit 60;pfifo limit 60")
     assert done.status == 0, done.errors
     metrics = done.metrics
@@ -107,7 +107,9 @@ def test_loss_lies_behind_its_link_s_queue(lab: Lab) -> None:
 @pytest.mark.parametrize("ipv6", ["", " --ipv6"])
 def test_flows_go_both_ways(lab: Lab, ipv6: str) -> None:
     """Each direction has its queues; ACKs wait in those of the other."""
-    done = lab.multihop(f"{SHORT} --loss 0,0.1%,0 --reverse 12{ipv6}", f"{RED};" * 2 + RED)
+    # Long enough for windows in which such short queues were never empty.
+    options = f"{SHORT} --duration 34 --loss 0,0.1%,0 --reverse 12{ipv6}"
+    done = lab.multihop(options, f"{RED};" * 2 + RED)
     assert done.status == 0, done.errors
     there, back = done.metrics, done.metrics["reverse"]
     assert [flow["path"] for flow in back["flows"]] == [f["path"][::-1] for f in there["flows"]]
