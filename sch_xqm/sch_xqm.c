@@ -398,6 +398,7 @@ static struct xqm_flow *xqm_classify(struct Qdisc *sch, struct sk_buff *skb,
 {
 	struct xqm_sched_data *q = qdisc_priv(sch);
 	u32 weight = q->options.weight[skb->priority & (TC_XQM_WEIGHTS - 1)];
+	u16 single = weight << XQM_SINGLE_SHIFT;
 	struct xqm_entry *entry;
 	struct xqm_class *class;
 	struct xqm_flow *flow;
@@ -433,8 +434,11 @@ static struct xqm_flow *xqm_classify(struct Qdisc *sch, struct sk_buff *skb,
 		if (!*alone)
 			flow->rtt += (s64)(rtt - flow->rtt) >> XQM_RTT_MEMORY;
 		weight = max(class->census.weight, 1ULL);
+		single = div_u64((u64)weight << XQM_SINGLE_SHIFT,
+				 max(class->census.flows, 1U));
 	}
 	flow->weight = weight;
+	flow->single = single;
 	xqm_flow_advance(&q->params, &q->vars, flow);
 	return flow;
 }
@@ -1048,7 +1052,10 @@ static u64 xqm_exogenous(const struct xqm_flow *flow)
 
 	if (!flow->responsive || !flow->quiescent || !flow->throughput)
 		return 0;
-	all = xqm_quiescent(flow->throughput, flow->loop);
+	all = xqm_quiescent(mul_u64_u64_div_u64(flow->throughput, flow->single,
+						(u64)flow->weight <<
+						XQM_SINGLE_SHIFT),
+			    flow->loop);
 	return all > imposed ? all - imposed : 0;
 }
 

@@ -47,6 +47,8 @@
 /* Packets, and packets a second. */
 #define XQM_PACKET_SHIFT	8
 
+#define XQM_SINGLE_SHIFT	6	/* weights of one flow, on the mean */
+
 #define XQM_NS		1000000000ULL	/* in a second */
 
 enum xqm_controller {
@@ -151,7 +153,7 @@ struct xqm_vars {
 };
 
 /**
- * struct xqm_flow - XQM's state for a flow
+ * struct xqm_flow - XQM's state for a flow, or for flows that are taken for one
  * @instant: control instant it was brought up to
  * @start: control instant it began at
  * @bin: bin of @instant
@@ -161,11 +163,12 @@ struct xqm_vars {
  * @throughput: x, packets/s, Q8
  * @rate: q, Q48
  * @quiescent: qhat, Q48; 0 while it is unknown
- * @share: xhat, what @quiescent was computed from, packets/s, Q8
- * @loop: r, likewise, ns
+ * @share: of all that it consists of, packets/s, Q8
+ * @loop: r, what @quiescent was computed from, ns
  * @rtt: its base round-trip time, ns; 0 if it is unknown: the user's to set
- * @weight: of the flow, the user's to set; not 0
+ * @weight: of all that it consists of, not 0: the user's to set
  * @since: k, packets queued since the last drop
+ * @single: weight of one of the flows that it consists of, Q6: likewise
  * @slot: of the present bin in @count
  * @responsive: slows down for losses, as TCP does
  * @count: packets by bin, Q8
@@ -185,7 +188,8 @@ struct xqm_flow {
 	u64 rtt;
 	u32 weight;
 	u32 since;
-	u16 slot;
+	u16 single;
+	u8 slot;
 	bool responsive;
 	u32 count[XQM_SLOTS];
 };
@@ -428,6 +432,7 @@ static inline void xqm_flow_start(const struct xqm_vars *vars,
 		.shares = vars->shares,
 		.rtt = flow->rtt,
 		.weight = 1,
+		.single = 1 << XQM_SINGLE_SHIFT,
 		.responsive = responsive,
 	};
 }
@@ -488,7 +493,9 @@ static inline void xqm_flow_advance(const struct xqm_params *params,
 	} else if (!flow->rtt || !share) {
 		flow->quiescent = 0;
 	} else if (loop != flow->loop || share != flow->share || !known) {
-		flow->quiescent = xqm_quiescent(share, loop);
+		flow->quiescent =
+			xqm_quiescent(aqm_mul(vars->share, flow->single,
+					      XQM_SINGLE_SHIFT), loop);
 		if (!known)
 			flow->rate = flow->quiescent;	/* q(0) */
 	}
