@@ -136,6 +136,7 @@ struct xqm_member {
  * @delay: of a queue that is at its target, ns
  * @sum: of b - bhat over the control instants, packets, Q8; wraps
  * @shares: of @share over the control instants, Q8; wraps
+ * @began: @shares when a bin began, by its slot
  * @census: flows seen within the measurement period
  */
 struct xqm_vars {
@@ -149,6 +150,7 @@ struct xqm_vars {
 	u64 delay;
 	u64 sum;
 	u64 shares;
+	u64 began[XQM_SLOTS];
 	struct xqm_census census;
 };
 
@@ -385,6 +387,7 @@ static inline u32 xqm_advance(const struct xqm_params *params,
 		turns++;
 		vars->bin++;
 		vars->slot = xqm_next_slot(vars->slot);
+		vars->began[vars->slot] = vars->shares;
 		xqm_census_turn(&vars->census, vars->slot);
 		xqm_set_share(vars);
 	}
@@ -437,36 +440,46 @@ static inline void xqm_flow_start(const struct xqm_vars *vars,
 	};
 }
 
+/* Within the bin that a flow begins in, nothing is known of its throughput. */
+static inline bool xqm_is_measured(const struct xqm_params *params,
+				   const struct xqm_flow *flow)
+{
+	return flow->bin * params->bin > flow->start;
+}
+
 /*
  * Bring the flow's measurement up to the present.
  *
- * Return: the sum of its throughput over the control instants passed, Q8.
- * Within the bin it began in, nothing is known: it is taken to have its share.
+ * Return: the sum over the control instants passed of (x - xhat), packets/s, Q8,
+ * but for those at which x was not known.
  */
-static inline u64 xqm_flow_slide(const struct xqm_params *params,
+static inline s64 xqm_flow_slide(const struct xqm_params *params,
 				 const struct xqm_vars *vars,
-				 struct xqm_flow *flow, u64 share)
+				 struct xqm_flow *flow)
 {
-	u64 x = flow->throughput;
 	u64 sum = 0;
 
-	if (flow->bin * params->bin <= flow->start)
-		x = share;
 	while (flow->bin != vars->bin) {
 		u64 last = (flow->bin + 1) * params->bin;
 
-		sum += x * (last - flow->instant);
+		sum += flow->throughput * (last - flow->instant);
 		flow->instant = last;
 		flow->window += flow->count[flow->slot];
 		flow->slot = xqm_next_slot(flow->slot);
 		flow->window -= flow->count[flow->slot];
 		flow->count[flow->slot] = 0;
 		flow->bin++;
+		if (flow->bin * params->bin - flow->start <= params->bin)
+			flow->shares = vars->began[xqm_slot_of(vars,
+							       flow->bin)];
 		flow->throughput = xqm_throughput(params, flow);
-		x = flow->throughput;
 	}
-	sum += x * (vars->instant - flow->instant);
+	sum += flow->throughput * (vars->instant - flow->instant);
 	flow->instant = vars->instant;
+	if (!xqm_is_measured(params, flow))
+		flow->shares = vars->shares;
+	sum -= flow->weight * (vars->shares - flow->shares);
+	flow->shares = vars->shares;
 	return sum;
 }
 
@@ -485,8 +498,8 @@ static inline void xqm_flow_advance(const struct xqm_params *params,
 	u64 share = aqm_mul(vars->share, flow->weight, 0);
 	u64 loop = flow->rtt + vars->delay;
 	bool known = flow->quiescent;
-	u64 mismatch, excess;
-	s64 change, floor = 0;
+	s64 mismatch, change, floor = 0;
+	u64 excess;
 
 	if (!flow->responsive) {
 		flow->quiescent = XQM_RATE_ONE;	/* no bound, section V.C */
@@ -504,11 +517,9 @@ static inline void xqm_flow_advance(const struct xqm_params *params,
 
 	if (flow->instant == vars->instant)
 		return;
-	mismatch = xqm_flow_slide(params, vars, flow, share) -
-		   flow->weight * (vars->shares - flow->shares);
+	mismatch = xqm_flow_slide(params, vars, flow);
 	excess = vars->sum - flow->sum;
 	flow->sum = vars->sum;
-	flow->shares = vars->shares;
 
 	if (params->control == XQM_ONOFF) {	/* eq. (18) */
 		flow->rate = flow->throughput > share ? flow->quiescent : 0;
