@@ -134,12 +134,12 @@ def test_against_floating_point(control: int, smooth: bool) -> None:
     assert between > 100 or control == ONOFF
 
 
-@given(seed=st.integers(0, 2**32 - 1), control=st.sampled_from([PI_T, PI_TB]))
-def test_lazy_equals_eager_where_nothing_is_clamped(seed: int, control: int) -> None:
+@given(seed=st.integers(0, 2**32 - 1))
+def test_lazy_equals_eager_where_nothing_is_clamped(seed: int) -> None:
     """Updated at its own packets only, a flow gets what it would have got at every instant."""
     rng = np.random.default_rng(seed)
     # gains so small that no flow comes near a limit but that it begins at: UDP begins at 0
-    law = config(control, target=10, delta=1e-9, phi=1e-8)
+    law = config(PI_TB, target=10, delta=1e-9, phi=1e-8)
     kinds = population(rng, 5, mixed=False)
     for kind in kinds:
         kind.responsive = False
@@ -151,12 +151,11 @@ def test_lazy_equals_eager_where_nothing_is_clamped(seed: int, control: int) -> 
     np.testing.assert_array_equal(lazy.throughput, eager.throughput)
     np.testing.assert_array_equal(lazy.share, eager.share)
     np.testing.assert_array_equal(lazy.present, eager.present)
-    if control == PI_TB:
-        assert lazy.rate.max() > 0
-    free = (eager.rate > 0) & (lazy.rate > 0) & (control == PI_TB)
+    free = (eager.rate > 0) & (lazy.rate > 0)
+    assert free.mean() > 0.5
     # one rounding an instant against one a packet, each of two terms
     steps = float(time[-1]) / law.control_period
-    assert np.abs(lazy.rate - eager.rate)[free].max(initial=0) <= 2 * steps
+    assert np.abs(lazy.rate - eager.rate)[free].max() <= 2 * steps
 
 
 def test_lazy_differs_little_where_something_is_clamped() -> None:
