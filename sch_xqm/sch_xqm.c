@@ -633,7 +633,7 @@ static int xqm_parse_options(struct xqm_options *options,
 	err = err ?:
 	      AQM_TAKE(options->share, tb[TCA_XQM_SHARE], u64,
 		       0, AQM_BANDWIDTH_MAX, extack,
-		       "share must be at most bandwidth, or 0 for the fair one") ?:
+		       "share must be 8kbit to bandwidth, or 0 for the fair one") ?:
 	      AQM_TAKE(options->hide, tb[TCA_XQM_HIDE], u8,
 		       0, TC_XQM_HIDE_MAX, extack,
 		       "hide must be off, onoff or smooth") ?:
@@ -654,9 +654,10 @@ static int xqm_parse_options(struct xqm_options *options,
 				   "short-share must be below bandwidth");
 		return -EINVAL;
 	}
-	if (options->share > shared->bandwidth) {
+	if (options->share > shared->bandwidth ||
+	    (options->share && options->share < AQM_BANDWIDTH_MIN)) {
 		NL_SET_ERR_MSG_MOD(extack,
-				   "share must be at most bandwidth, or 0 for the fair one");
+				   "share must be 8kbit to bandwidth, or 0 for the fair one");
 		return -EINVAL;
 	}
 	least = XQM_BINS * law->control_period;

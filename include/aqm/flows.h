@@ -365,7 +365,7 @@ static inline void aqm_flow_handshake(struct aqm_flow *flow, bool syn, bool ack,
 		flow->syn = leaves;
 		flow->client = client;
 	} else if (flow->syn && ack && !syn && client == flow->client) {
-		if (now > flow->syn)
+		if (now >= flow->syn)
 			aqm_smaller(&flow->handshake, now - flow->syn);
 		flow->syn = 0;
 	}

@@ -39,7 +39,9 @@ def differences(human: str, json: Mapping[str, object]) -> list[str]:
 
 def _value(word: str) -> float | str:
     number = re.fullmatch(r"([-+.\de]*\d)([A-Za-z]*)", word)
-    return float(number[1]) * UNITS[number[2]] if number else word
+    if not number or number[2] not in UNITS:
+        return word  # such as "5tuple"
+    return float(number[1]) * UNITS[number[2]]
 
 
 def _same(key: str, shown: object, value: object) -> bool:
