@@ -778,9 +778,9 @@ static int xqm_init(struct Qdisc *sch, struct nlattr *opt,
 	};
 	int err = 0, i;
 
-	BUILD_BUG_ON((int)TC_XQM_ONOFF != XQM_ONOFF ||
-		     (int)TC_XQM_PI_T != XQM_PI_T ||
-		     (int)TC_XQM_PI_TB != XQM_PI_TB);
+	BUILD_BUG_ON(XQM_ONOFF != (int)TC_XQM_ONOFF ||
+		     XQM_PI_T != (int)TC_XQM_PI_T ||
+		     XQM_PI_TB != (int)TC_XQM_PI_TB);
 	for (i = 0; i < TC_XQM_WEIGHTS; i++)
 		options.weight[i] = 1;
 	if (opt)

@@ -122,7 +122,7 @@ struct aqm_flows {
 	u32 size;
 	u64 *name;
 	void *flow;
-	spinlock_t lock[AQM_FLOW_LOCKS];
+	spinlock_t lock[AQM_FLOW_LOCKS];	/* guards every so many sets */
 };
 
 static inline void aqm_flows_destroy(struct aqm_flows *flows)

@@ -94,13 +94,13 @@ class Queue(Bottleneck):
     def __init__(self, kernel: Netlink, link: Link, settings: Settings) -> None:
         super().__init__(kernel, link, XQM, settings)
         self._bandwidth = settings.get(BANDWIDTH, XQM.given[BANDWIDTH])
-        self._classes = lambda: kernel.classes(link.index, QUEUE)
+        self._index = link.index
 
     def change(self, settings: Settings) -> None:
         super().change({BANDWIDTH: self._bandwidth, **settings})
 
     def flows(self) -> list[dict[int, int]]:
-        return self._classes()
+        return self._kernel.classes(self._index, QUEUE)
 
     def flow(self) -> dict[int, int]:
         """Its only one."""
@@ -381,7 +381,7 @@ def test_queue_moves_the_rate(make: Make) -> None:
 
 def test_throughput_moves_the_rate(make: Make) -> None:
     """Eq. (19), bin by bin; a flow of 100 packets/s that has a share of 300."""
-    delta = 5e-8
+    delta = 3e-8
     queue = make({
         **STILL, SHORT: 0, CONTROL: PI_T, DELTA: real(delta), MEASURE_PERIOD: 2 * S, SHARE: 300_000,
         BANDWIDTH: 8 * MBIT, RTT: RTT_GIVEN, RTT_TIME: 5 * MS,
@@ -726,27 +726,30 @@ def pktgen(file: str, *commands: str) -> None:
 def test_a_million_flows(make: Make, link: Link, kernel: Netlink) -> None:
     """Come, are counted, shown as far as there is room for, and go."""
     queue = make({
-        **STILL, SHORT: 0, FLOWS: 1 << 20, LIMIT: 1 << 20, TARGET: 1, BANDWIDTH: 800 * MBIT,
-        AVPKT: 64,
+        **STILL, SHORT: 0, FLOWS: 1 << 20, LIMIT: 1000, BANDWIDTH: 800 * MBIT, AVPKT: 64,
     })  # fmt: skip
+    queue.send(*[frame()] * 5)
     pktgen("kpktgend_0", "rem_device_all", f"add_device {link.name}")
     pktgen(
         link.name, "xmit_mode queue_xmit", "flag !SHARED", "flag IPSRC_RND", "flag UDPSRC_RND",
         "src_min 10.0.0.0", "src_max 10.255.255.255", "udp_src_min 1", "udp_src_max 65535",
-        "dst 192.0.2.2", "pkt_size 60", "delay 0", f"count {MILLION}",
+        "dst 192.0.2.2", "pkt_size 60", "delay 0", f"count {MILLION // 50}",
     )  # fmt: skip
-    pktgen("pgctrl", "start")
+    for _ in range(50):
+        pktgen("pgctrl", "start")
+        time.sleep(0.001)  # the lab takes a clock that stands still for a hang
     pktgen("kpktgend_0", "rem_device_all")
     stats = queue.read().stats
     flows, evicted = stats[XqmStat.FLOWS], stats[XqmStat.EVICTED]
-    # two flows seldom have the same name; the table has places for most of them
-    assert MILLION - 100 < flows + evicted <= MILLION
+    # some are made up twice; the table has places for most of them
+    assert MILLION - 100 < flows + evicted <= MILLION + 1
     assert flows > 0.8 * MILLION
     assert stats[XqmStat.NOT_SHOWN] == flows - SHOWN
     assert len(queue.flows()) == SHOWN
-    # a heavy one comes first
-    queue.send(*[frame()] * 5)
-    assert queue.flows()[0] == max(queue.flows(), key=lambda flow: flow[XqmFlow.THROUGHPUT])
+    # the heaviest comes first; those of the others that were queued have one packet
+    time.sleep(1)
+    throughputs = [flow[XqmFlow.THROUGHPUT] for flow in queue.flows()]
+    assert throughputs[0] == max(throughputs) > 4 * throughputs[1]
     time.sleep(11)
     queue.send(frame())
     stats = queue.read().stats
