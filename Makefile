@@ -5,7 +5,7 @@
 # make uninstall   take them away again
 # make demo        from nothing to a page of figures: out/demo/index.html
 # make test        every test; ends with "N passed, 0 failed"
-# make test-NAME   one suite of: lint unit report lab experiment stock,
+# make test-NAME   one suite of: lint unit report lab experiment bench stock,
 #                  and in the lab: net debug linux-6.1 linux-7.2
 # make lab         the virtual-time kernel that lab/run needs
 # make clean       remove what was built here (the cache folder stays)
@@ -14,7 +14,7 @@
 # DESTDIR=, PREFIX= where to install
 
 MODULES := $(patsubst %/Kbuild,%,$(wildcard */Kbuild))
-MANPAGES := $(wildcard tc-patches/*.8)
+MANPAGES := $(wildcard tc-patches/*.8 tcp_pert/*.7)
 PLUGINS := $(patsubst tc-patches/%.c,%.so,$(wildcard tc-patches/[qm]_*.c))
 COMPLETION := $(wildcard tc-patches/completion/*)
 
@@ -24,7 +24,7 @@ OUT ?= build/out
 PREFIX ?= /usr
 MODDIR = $(DESTDIR)/lib/modules/$(KVER)/updates/aqmkit
 TCDIR = $(DESTDIR)$(PREFIX)/lib/$(shell $(CC) -print-multiarch)/tc
-MANDIR = $(DESTDIR)$(PREFIX)/share/man/man8
+MANDIR = $(DESTDIR)$(PREFIX)/share/man
 COMPDIR = $(DESTDIR)/etc/bash_completion.d
 
 PYTHON := .venv/bin/python
@@ -49,16 +49,19 @@ plugins:
 	$(MAKE) -C tc-patches OUT=$(abspath $(OUT))
 
 install: all
-	install -d $(MODDIR) $(TCDIR) $(MANDIR) $(COMPDIR)
+	install -d $(MODDIR) $(TCDIR) $(MANDIR)/man7 $(MANDIR)/man8 $(COMPDIR)
 	install -m 644 $(OUT)/*.ko $(MODDIR)
 	install -m 644 $(PLUGINS:%=$(OUT)/%) $(TCDIR)
-	install -m 644 $(MANPAGES) $(MANDIR)
+	install -m 644 $(filter %.7,$(MANPAGES)) $(MANDIR)/man7
+	install -m 644 $(filter %.8,$(MANPAGES)) $(MANDIR)/man8
 	install -m 644 $(COMPLETION) $(COMPDIR)
 	$(if $(DESTDIR),,depmod $(KVER))
 
 uninstall:
 	$(RM) -r $(MODDIR)
-	$(RM) $(PLUGINS:%=$(TCDIR)/%) $(MANPAGES:tc-patches/%=$(MANDIR)/%)
+	$(RM) $(PLUGINS:%=$(TCDIR)/%)
+	$(RM) $(addprefix $(MANDIR)/man7/,$(notdir $(filter %.7,$(MANPAGES))))
+	$(RM) $(addprefix $(MANDIR)/man8/,$(notdir $(filter %.8,$(MANPAGES))))
 	$(RM) $(COMPLETION:tc-patches/completion/%=$(COMPDIR)/%)
 	$(if $(DESTDIR),,depmod $(KVER))
 
@@ -99,7 +102,7 @@ demo: .venv lab
 
 ## Tests
 
-HOST_SUITES := lint unit report lab experiment stock
+HOST_SUITES := lint unit report lab experiment bench stock
 GUEST_SUITES := net debug linux-6.1 linux-7.2
 SUITES := $(HOST_SUITES) $(GUEST_SUITES)
 TESTS := $(SUITES:%=test-%)
@@ -112,7 +115,7 @@ test: .venv
 	@$(PYTHON) tests/summary.py $(SUITES:%=$(JUNIT)/%.xml)
 
 $(TESTS): .venv
-test-lint test-lab test-experiment test-net: lab
+test-lint test-lab test-experiment test-bench test-net: lab
 
 $(HOST_SUITES:%=test-%): test-%:
 	$(PYTEST) --junitxml=$(JUNIT)/$*.xml tests/$*

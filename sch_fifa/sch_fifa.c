@@ -114,22 +114,36 @@ struct fifa_sched_data {
 	};
 };
 
-/* Bring the base up to the present; RED averages at arrivals only. */
-static void fifa_update_base(struct Qdisc *sch, u64 now)
+/* Is a sampling instant of the base over? RED averages at arrivals only. */
+static bool fifa_is_due(const struct fifa_sched_data *q, u64 now)
+{
+	switch (q->base) {
+	case TC_FIFA_PI:
+		return now >= q->pi.next;
+	case TC_FIFA_REM:
+		return now >= q->rem.next;
+	default:
+		return false;
+	}
+}
+
+static noinline void fifa_advance_base(struct Qdisc *sch, u64 now)
 {
 	struct fifa_sched_data *q = qdisc_priv(sch);
 	u64 backlog = aqm_backlog(sch, &q->queue);
 
-	switch (q->base) {
-	case TC_FIFA_PI:
+	if (q->base == TC_FIFA_PI)
 		pi_advance(&q->pi_params, &q->pi, now, backlog);
-		break;
-	case TC_FIFA_REM:
-		if (now >= q->rem.next)
-			rem_advance(&q->rem_params, &q->rem, now, backlog,
-				    aqm_capacity(&q->queue));
-		break;
-	}
+	else
+		rem_advance(&q->rem_params, &q->rem, now, backlog,
+			    aqm_capacity(&q->queue));
+}
+
+/* Bring the base up to the present. */
+static void fifa_update_base(struct Qdisc *sch, u64 now)
+{
+	if (unlikely(fifa_is_due(qdisc_priv(sch), now)))
+		fifa_advance_base(sch, now);
 }
 
 /* The base's probability for a packet that arrives, Q32. */
@@ -142,7 +156,8 @@ static u64 fifa_base_probability(struct Qdisc *sch, u64 now)
 	case TC_FIFA_RED:
 		red_average(&q->red_params, &q->red, now,
 			    aqm_backlog(sch, &q->queue),
-			    aqm_mean_send_time(&q->queue));
+			    red_is_idle(&q->red, now) ?
+			    aqm_mean_send_time(&q->queue) : 0);
 		return red_probability(&q->red_params, &q->red);
 	case TC_FIFA_PI:
 		return pi_probability(&q->pi);
@@ -178,20 +193,34 @@ static void fifa_base_depart(struct fifa_sched_data *q, u64 now, u64 send_time)
 	}
 }
 
+/* Count a packet; @label is 0 if it had none. */
+static void fifa_count(struct fifa_sched_data *q, u16 label, u32 packets,
+		       enum aqm_verdict verdict)
+{
+	if (!label) {
+		q->stats.unlabelled += packets;
+		return;
+	}
+	q->stats.labelled += packets;
+	if (verdict != AQM_DROP && verdict != AQM_MARK)
+		return;
+	if (fifa_robust(&q->vars, label))
+		q->stats.robust += packets;
+	else
+		q->stats.fragile += packets;
+}
+
 static int fifa_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 			struct sk_buff **to_free)
 {
 	struct fifa_sched_data *q = qdisc_priv(sch);
 	u16 label = q->config.scale ? aqm_label(skb) : 0;
-	u32 packets = aqm_packets(skb);
+	u64 now = aqm_now(&q->queue);
+	u64 base = fifa_base_probability(sch, now);
+	u64 probability = base;
 	enum aqm_verdict verdict;
-	u64 now = ktime_get_ns();
-	u64 base, probability;
-	bool robust = false;
 	bool hit;
 
-	base = fifa_base_probability(sch, now);
-	probability = base;
 	if (label) {
 		label = fifa_clamp(&q->params, label);
 		fifa_update(&q->params, &q->vars, now, label);
@@ -199,26 +228,16 @@ static int fifa_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 			probability = fifa_scale(&q->params, &q->vars, base,
 						 label, aqm_markable(&q->queue,
 								     skb));
-		robust = (u64)label << FIFA_RTT_SHIFT < q->vars.formula;
 		q->stats.scaled = probability;
-		q->stats.labelled += packets;
-	} else {
-		q->stats.unlabelled += packets;
 	}
 
-	hit = get_random_u32() < probability;
+	hit = aqm_hit(&q->queue, probability);
 	if (hit && q->base == TC_FIFA_RED)
 		red_hit(&q->red);
 	verdict = aqm_enqueue(skb, sch, &q->queue, hit, now);
 	trace_fifa_decide(sch, qdisc_pkt_len(skb), label, &q->vars, base,
 			  probability, verdict);
-
-	if (label && (verdict == AQM_DROP || verdict == AQM_MARK)) {
-		if (robust)
-			q->stats.robust += packets;
-		else
-			q->stats.fragile += packets;
-	}
+	fifa_count(q, label, aqm_cb(skb)->packets, verdict);
 	if (aqm_dropped(verdict))
 		return qdisc_drop(skb, sch, to_free);
 	fifa_base_arrive(q, now, aqm_units(&q->queue, skb));
@@ -228,21 +247,22 @@ static int fifa_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 static struct sk_buff *fifa_dequeue(struct Qdisc *sch)
 {
 	struct fifa_sched_data *q = qdisc_priv(sch);
-	u64 now = ktime_get_ns();
 	struct sk_buff *skb;
+	u64 now;
 
+	if (!q->queue.packets)
+		return NULL;
+	now = aqm_now(&q->queue);
 	fifa_update_base(sch, now);
 	skb = aqm_dequeue(sch, &q->queue, now);
-	if (skb)
-		fifa_base_depart(q, now, aqm_send_time(&q->queue,
-						       qdisc_pkt_len(skb)));
+	fifa_base_depart(q, now, aqm_send_time(&q->queue, qdisc_pkt_len(skb)));
 	return skb;
 }
 
 /* Start the base, and FIFA, as of an empty queue on an idle link. */
 static void fifa_start(struct fifa_sched_data *q)
 {
-	u64 now = ktime_get_ns();
+	u64 now = aqm_now_exactly(&q->queue);
 
 	memset(&q->vars, 0, sizeof(q->vars));
 	switch (q->base) {
@@ -504,7 +524,7 @@ static int fifa_change(struct Qdisc *sch, struct nlattr *opt,
 		return err;
 
 	sch_tree_lock(sch);
-	now = ktime_get_ns();
+	now = aqm_now_exactly(&q->queue);
 	fifa_update_base(sch, now);
 	aqm_configure(sch, &q->queue, &shared);
 	q->config = config;
@@ -685,7 +705,7 @@ static int fifa_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 		return -EMSGSIZE;
 
 	sch_tree_lock(sch);
-	fifa_update_base(sch, ktime_get_ns());
+	fifa_update_base(sch, aqm_now_exactly(&q->queue));
 	switch (q->base) {
 	case TC_FIFA_RED:
 		/* before the count, which is a packet's */

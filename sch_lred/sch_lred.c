@@ -52,19 +52,18 @@ static int lred_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct lred_sched_data *q = qdisc_priv(sch);
 	u64 backlog = aqm_backlog(sch, &q->queue);
-	u32 packets = aqm_packets(skb);
+	u64 now = aqm_now(&q->queue);
 	enum aqm_verdict verdict;
-	u64 now = ktime_get_ns();
+	u64 probability;
 
 	lred_advance(&q->params, &q->vars, now);
+	probability = lred_probability(&q->params, &q->vars, backlog);
 	verdict = aqm_enqueue(skb, sch, &q->queue,
-			      lred_decide(&q->params, &q->vars, backlog,
-					  get_random_u32()), now);
+			      aqm_hit(&q->queue, probability), now);
 	trace_lred_decide(sch, qdisc_pkt_len(skb), backlog, &q->vars,
-			  lred_probability(&q->params, &q->vars, backlog),
-			  verdict);
-	q->arrivals += packets;
-	lred_arrive(&q->vars, packets,
+			  probability, verdict);
+	q->arrivals += aqm_cb(skb)->packets;
+	lred_arrive(&q->vars, aqm_cb(skb)->packets,
 		    aqm_dropped(verdict) || verdict == AQM_MARK);
 	if (aqm_dropped(verdict))
 		return qdisc_drop(skb, sch, to_free);
@@ -75,7 +74,9 @@ static struct sk_buff *lred_dequeue(struct Qdisc *sch)
 {
 	struct lred_sched_data *q = qdisc_priv(sch);
 
-	return aqm_dequeue(sch, &q->queue, ktime_get_ns());
+	if (!q->queue.packets)
+		return NULL;
+	return aqm_dequeue(sch, &q->queue, aqm_now(&q->queue));
 }
 
 static void lred_reset(struct Qdisc *sch)
@@ -84,7 +85,7 @@ static void lred_reset(struct Qdisc *sch)
 
 	aqm_reset(sch, &q->queue);
 	q->vars.ratio = 0;
-	lred_restart(&q->params, &q->vars, ktime_get_ns());
+	lred_restart(&q->params, &q->vars, aqm_now_exactly(&q->queue));
 }
 
 static const struct nla_policy lred_policy[TCA_LRED_MAX + 1] = {
@@ -123,11 +124,11 @@ static int lred_change(struct Qdisc *sch, struct nlattr *opt,
 	config.target = shared.target;
 
 	sch_tree_lock(sch);
-	lred_advance(&q->params, &q->vars, ktime_get_ns());
+	lred_advance(&q->params, &q->vars, aqm_now_exactly(&q->queue));
 	aqm_configure(sch, &q->queue, &shared);
 	q->config = config;
 	lred_params_init(&q->params, &config, aqm_unit(&shared));
-	lred_restart(&q->params, &q->vars, ktime_get_ns());
+	lred_restart(&q->params, &q->vars, aqm_now_exactly(&q->queue));
 	sch_tree_unlock(sch);
 	return 0;
 }
@@ -151,7 +152,7 @@ static int lred_init(struct Qdisc *sch, struct nlattr *opt,
 	};
 	aqm_configure(sch, &q->queue, &shared);
 	lred_params_init(&q->params, &q->config, aqm_unit(&shared));
-	lred_restart(&q->params, &q->vars, ktime_get_ns());
+	lred_restart(&q->params, &q->vars, aqm_now_exactly(&q->queue));
 	return opt ? lred_change(sch, opt, extack) : 0;
 }
 
@@ -187,7 +188,7 @@ static int lred_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 		return -EMSGSIZE;
 
 	sch_tree_lock(sch);
-	lred_advance(&q->params, &q->vars, ktime_get_ns());
+	lred_advance(&q->params, &q->vars, aqm_now_exactly(&q->queue));
 	probability = lred_probability(&q->params, &q->vars,
 				       aqm_backlog(sch, &q->queue));
 	err = aqm_dump_stats(d->skb, &q->queue, probability) ?:

@@ -46,12 +46,12 @@ static int rem_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		       struct sk_buff **to_free)
 {
 	struct rem_sched_data *q = qdisc_priv(sch);
+	u64 now = aqm_now(&q->queue);
 	enum aqm_verdict verdict;
-	u64 now = ktime_get_ns();
 
 	rem_update(sch, now);
 	verdict = aqm_enqueue(skb, sch, &q->queue,
-			      rem_decide(&q->vars, get_random_u32()), now);
+			      aqm_hit(&q->queue, q->vars.probability), now);
 	trace_rem_decide(sch, qdisc_pkt_len(skb), aqm_backlog(sch, &q->queue),
 			 &q->vars, verdict);
 	if (aqm_dropped(verdict))
@@ -64,14 +64,16 @@ static int rem_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 static struct sk_buff *rem_dequeue(struct Qdisc *sch)
 {
 	struct rem_sched_data *q = qdisc_priv(sch);
-	u64 now = ktime_get_ns();
 	struct sk_buff *skb;
+	u64 now;
 
+	if (!q->queue.packets)
+		return NULL;
+	now = aqm_now(&q->queue);
 	rem_update(sch, now);
 	skb = aqm_dequeue(sch, &q->queue, now);
-	if (skb)
-		rem_depart(&q->params, &q->vars, now, q->queue.packets,
-			   aqm_send_time(&q->queue, qdisc_pkt_len(skb)));
+	rem_depart(&q->params, &q->vars, now, q->queue.packets,
+		   aqm_send_time(&q->queue, qdisc_pkt_len(skb)));
 	return skb;
 }
 
@@ -80,7 +82,7 @@ static void rem_reset(struct Qdisc *sch)
 	struct rem_sched_data *q = qdisc_priv(sch);
 
 	aqm_reset(sch, &q->queue);
-	rem_init(&q->params, &q->vars, ktime_get_ns());
+	rem_init(&q->params, &q->vars, aqm_now_exactly(&q->queue));
 }
 
 static const struct nla_policy rem_policy[TCA_REM_MAX + 1] = {
@@ -105,7 +107,7 @@ static int rem_change(struct Qdisc *sch, struct nlattr *opt,
 		return err;
 
 	sch_tree_lock(sch);
-	now = ktime_get_ns();
+	now = aqm_now_exactly(&q->queue);
 	rem_update(sch, now);
 	aqm_configure(sch, &q->queue, &shared);
 	q->options = options;
@@ -128,7 +130,7 @@ static int rem_sched_init(struct Qdisc *sch, struct nlattr *opt,
 	rem_options_init(&q->options);
 	aqm_configure(sch, &q->queue, &shared);
 	rem_params_init(&q->params, &q->options.config, aqm_unit(&shared));
-	rem_init(&q->params, &q->vars, ktime_get_ns());
+	rem_init(&q->params, &q->vars, aqm_now_exactly(&q->queue));
 	return opt ? rem_change(sch, opt, extack) : 0;
 }
 
@@ -157,7 +159,7 @@ static int rem_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 		return -EMSGSIZE;
 
 	sch_tree_lock(sch);
-	rem_update(sch, ktime_get_ns());
+	rem_update(sch, aqm_now_exactly(&q->queue));
 	capacity = aqm_mul(aqm_capacity(&q->queue), (u64)NSEC_PER_SEC << 8,
 			   AQM_REAL_SHIFT);	/* units/s, Q8 */
 	err = aqm_dump_stats(d->skb, &q->queue, q->vars.probability) ?:

@@ -16,4 +16,11 @@
 #define MODULE_ALIAS_NET_ACT(kind) MODULE_ALIAS("net-act-" kind)
 #endif
 
+/* 6.7: TCP timestamps of us instead of ms, where the route says so. */
+#ifdef RTAX_FEATURE_TCP_USEC_TS
+#define aqm_tcp_usec_ts(tp) ((tp)->tcp_usec_ts)
+#else
+#define aqm_tcp_usec_ts(tp) ((void)(tp), false)
+#endif
+
 #endif

@@ -142,6 +142,27 @@ static inline u64 fifa_power(u64 formula, u16 label, u64 exponent)
 				 2 * AQM_REAL_SHIFT - 40));
 }
 
+/* Is a flow with this label robust? */
+static inline bool fifa_robust(const struct fifa_vars *vars, u16 label)
+{
+	return (u64)label << FIFA_RTT_SHIFT < vars->formula;
+}
+
+/* The factors for a label, for as long as R_formula and the label stay. */
+static noinline void fifa_keep(const struct fifa_params *params,
+			       const struct fifa_vars *vars, u16 label,
+			       struct fifa_factor *kept)
+{
+	const u64 *exponents = fifa_robust(vars, label) ? params->robust :
+							  params->fragile;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		kept->factor[i] = fifa_power(vars->formula, label,
+					     exponents[i]);
+	kept->label = label;
+}
+
 /**
  * fifa_scale() - eq. (4)
  * @params: parameters
@@ -157,18 +178,9 @@ static inline u64 fifa_scale(const struct fifa_params *params,
 			     bool mark)
 {
 	struct fifa_factor *kept = &vars->kept[label % FIFA_KEPT];
-	u64 rtt = (u64)label << FIFA_RTT_SHIFT;
-	bool robust = rtt < vars->formula;
-	int i;
 
-	if (kept->label != label) {
-		for (i = 0; i < 2; i++)
-			kept->factor[i] =
-				fifa_power(vars->formula, label,
-					   robust ? params->robust[i] :
-						    params->fragile[i]);
-		kept->label = label;
-	}
+	if (unlikely(kept->label != label))
+		fifa_keep(params, vars, label, kept);
 	return min(aqm_mul(probability, kept->factor[mark], AQM_PROB_SHIFT),
 		   AQM_PROB_ONE);
 }

@@ -35,6 +35,27 @@ static inline u64 aqm_real(u32 n, u32 d)
 	return div_u64(AQM_REAL_ONE * n + d / 2, d);
 }
 
+/*
+ * @a * @b / 2^@shift, rounded down. User-Mode Linux does not tell the kernel's
+ * own function that its processor has products of 128 bits.
+ */
+static inline u64 aqm_mul_shr(u64 a, u64 b, unsigned int shift)
+{
+#if defined(CONFIG_X86_64) && defined(__SIZEOF_INT128__)
+	return (unsigned __int128)a * b >> shift;
+#else
+	return mul_u64_u64_shr(a, b, shift);
+#endif
+}
+
+/* aqm_mul() of factors whose product is known not to exceed its range. */
+static inline u64 __aqm_mul(u64 a, u64 b, unsigned int shift)
+{
+	if (!shift)
+		return a * b;
+	return (aqm_mul_shr(a, b, shift - 1) + 1) >> 1;
+}
+
 /**
  * aqm_mul() - product of two fixed-point numbers
  * @a: factor
@@ -48,9 +69,7 @@ static inline u64 aqm_mul(u64 a, u64 b, unsigned int shift)
 {
 	if (a && b && fls64(a) + fls64(b) > 62 + shift)
 		return S64_MAX;
-	if (!shift)
-		return a * b;
-	return (mul_u64_u64_shr(a, b, shift - 1) + 1) >> 1;
+	return __aqm_mul(a, b, shift);
 }
 
 /**

@@ -217,22 +217,6 @@ static inline u64 lred_probability(const struct lred_params *params,
 }
 
 /**
- * lred_decide() - mark or drop a packet?
- * @params: parameters
- * @vars: state, advanced to the present
- * @backlog: the queue, units
- * @random: uniform over 32 bits
- *
- * Return: true with probability p, eq. (3).
- */
-static inline bool lred_decide(const struct lred_params *params,
-			       const struct lred_vars *vars, u64 backlog,
-			       u32 random)
-{
-	return random < lred_probability(params, vars, backlog);
-}
-
-/**
  * lred_arrive() - count packets that came
  * @vars: state, advanced to the present
  * @packets: how many

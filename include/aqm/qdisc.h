@@ -14,6 +14,7 @@
 
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/jiffies.h>
 #include <linux/pkt_sched_aqm.h>
 #include <linux/random.h>
 #include <linux/skbuff.h>
@@ -24,6 +25,7 @@
 #include <net/pkt_sched.h>
 
 #include <aqm/compat.h>
+#include <aqm/dice.h>
 #include <aqm/fixed.h>
 #include <aqm/packet.h>
 
@@ -36,6 +38,13 @@
 
 /* Packets over which the mean packet length is remembered, about. */
 #define AQM_LENGTH_MEMORY	8192
+
+/*
+ * Arrivals and departures a second up to which each has the clock read, and
+ * beyond, the how manyth. See aqm_now().
+ */
+#define AQM_EXACT_RATE		64000
+#define AQM_CLOCK_STRIDE	32
 
 /**
  * struct aqm_config - the options all disciplines share
@@ -78,8 +87,24 @@ struct aqm_stats {
 };
 
 /**
+ * struct aqm_clock - the time, as far as it was read
+ * @now: when it was read last, ns
+ * @tick: jiffy in which that was
+ * @readings: since that jiffy began
+ * @holds: for how many events more, within that jiffy, @now may stand
+ */
+struct aqm_clock {
+	u64 now;
+	unsigned long tick;
+	u32 readings;
+	u32 holds;
+};
+
+/**
  * struct aqm_queue - a queue
  * @config: its options
+ * @clock: the time
+ * @dice: tell which packets carry a congestion signal
  * @byte_rate: bandwidth, bytes/ns in Q48
  * @byte_time: inverse of the bandwidth, ns/byte in Q24; 0 if unknown
  * @packets: packets queued
@@ -89,6 +114,8 @@ struct aqm_stats {
  */
 struct aqm_queue {
 	struct aqm_config config;
+	struct aqm_clock clock;
+	struct aqm_dice dice;
 	u64 byte_rate;
 	u64 byte_time;
 	u32 packets;
@@ -140,6 +167,55 @@ enum aqm_verdict {
 static inline bool aqm_dropped(enum aqm_verdict verdict)
 {
 	return verdict >= AQM_DROP;
+}
+
+/* The time, ns, read from the clock. */
+static inline u64 aqm_now_exactly(struct aqm_queue *queue)
+{
+	queue->clock.now = ktime_get_ns();
+	return queue->clock.now;
+}
+
+/**
+ * aqm_now() - the time of an arrival or a departure
+ * @queue: its queue, before the packet is added or taken away
+ *
+ * Reading the clock may cost as much as all else that is done here to a packet,
+ * and no law's sampling is as fine as that. It is read for all events as long
+ * as they are fewer than AQM_EXACT_RATE a second, and for those that find the
+ * queue empty, since idle time is measured from one packet to the next. In a
+ * jiffy that has more, every AQM_CLOCK_STRIDE-th reads it: laws are then late by
+ * fewer events than that, and never by more than the rest of the jiffy.
+ *
+ * Return: ns, never less than before.
+ */
+static inline u64 aqm_now(struct aqm_queue *queue)
+{
+	struct aqm_clock *clock = &queue->clock;
+	unsigned long tick = jiffies;
+
+	if (likely(clock->holds && clock->tick == tick && queue->packets)) {
+		clock->holds--;
+		return clock->now;
+	}
+
+	if (clock->tick != tick) {
+		clock->tick = tick;
+		clock->readings = 0;
+	}
+	clock->holds = 0;
+	if (++clock->readings > AQM_EXACT_RATE / HZ)
+		clock->holds = AQM_CLOCK_STRIDE - 1;
+	return aqm_now_exactly(queue);
+}
+
+/* Is this packet to carry a congestion signal, with @probability, Q32? */
+static inline bool aqm_hit(struct aqm_queue *queue, u64 probability)
+{
+	if (likely(!aqm_dice_hit(&queue->dice, probability)))
+		return false;
+	aqm_dice_throw(&queue->dice, get_random_u64());
+	return true;
 }
 
 /* The law's units in a packet. */
@@ -246,8 +322,8 @@ static inline bool aqm_markable(const struct aqm_queue *queue,
 }
 
 /* How a packet that is to carry a congestion signal carries it. */
-static inline enum aqm_verdict aqm_signal(const struct aqm_queue *queue,
-					  struct sk_buff *skb)
+static noinline enum aqm_verdict aqm_signal(const struct aqm_queue *queue,
+					    struct sk_buff *skb)
 {
 	int dsfield = aqm_dsfield(skb);
 
@@ -282,10 +358,12 @@ static inline enum aqm_verdict aqm_enqueue(struct sk_buff *skb,
 	enum aqm_verdict verdict = AQM_PASS;
 	u32 packets = aqm_packets(skb);
 
+	aqm_cb(skb)->packets = packets;
+
 	/* A super-packet beyond the limit passes through an empty queue. */
 	if (queue->packets && queue->packets + packets > queue->config.limit)
 		verdict = AQM_OVERFLOW;
-	if (congested) {
+	if (unlikely(congested)) {
 		enum aqm_verdict signal = aqm_signal(queue, skb);
 
 		if (signal == AQM_DROP || verdict != AQM_OVERFLOW)
@@ -312,7 +390,6 @@ static inline enum aqm_verdict aqm_enqueue(struct sk_buff *skb,
 	}
 
 	aqm_cb(skb)->enqueued = now;
-	aqm_cb(skb)->packets = packets;
 	aqm_measure_length(queue, qdisc_pkt_len(skb), packets);
 	queue->packets += packets;
 	stats->pkts_in += packets;
@@ -361,6 +438,7 @@ static inline void aqm_configure(struct Qdisc *sch, struct aqm_queue *queue,
 	unsigned int count = 0, bytes = 0;
 
 	queue->config = *config;
+	aqm_dice_throw(&queue->dice, get_random_u64());
 	queue->byte_rate = 0;
 	queue->byte_time = 0;
 	if (config->bandwidth) {

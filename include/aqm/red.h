@@ -125,22 +125,29 @@ static inline void red_init(struct red_vars *vars)
 	*vars = (struct red_vars){};
 }
 
+/* Has the link been idle? */
+static inline bool red_is_idle(const struct red_vars *vars, u64 now)
+{
+	return now > vars->idle_from;
+}
+
 /**
  * red_average() - average the queue that an arrival finds
  * @params: parameters
  * @vars: state
  * @now: time, ns
  * @backlog: the queue, units
- * @send_time: how long the link takes for a packet, ns; 0 if unknown: then an
- *	idle time is not known either and counts for nothing
+ * @send_time: how long the link takes for a packet, ns, if it has been idle; 0
+ *	if unknown: then an idle time is not known either and counts for nothing
  */
 static inline void red_average(const struct red_params *params,
 			       struct red_vars *vars, u64 now, u64 backlog,
 			       u64 send_time)
 {
+	u64 queue = backlog << RED_AVG_SHIFT;
 	u64 avg = vars->avg;
 
-	if (now > vars->idle_from && send_time) {
+	if (red_is_idle(vars, now) && send_time) {
 		/* (1 - w)^m = 2^(-m decay), m in Q16 */
 		u64 m = div64_u64(aqm_mul(now - vars->idle_from, 1 << 16, 0),
 				  send_time);
@@ -149,9 +156,12 @@ static inline void red_average(const struct red_params *params,
 		avg = aqm_mul(avg, aqm_exp2(-(s64)exponent), AQM_PROB_SHIFT);
 		vars->idle_from = now;
 	}
-	/* avg + w (q - avg) */
-	vars->avg = avg + aqm_smul((s64)((backlog << RED_AVG_SHIFT) - avg),
-				   params->weight, AQM_REAL_SHIFT);
+	/* avg + w (q - avg): between the two, as w is below 1 */
+	if (queue < avg)
+		avg -= __aqm_mul(avg - queue, params->weight, AQM_REAL_SHIFT);
+	else
+		avg += __aqm_mul(queue - avg, params->weight, AQM_REAL_SHIFT);
+	vars->avg = avg;
 }
 
 /* p_b, Q32. */
@@ -161,8 +171,8 @@ static inline u64 red_slope(const struct red_params *params, u64 avg)
 
 	if (avg < params->min)
 		return 0;
-	if (avg < params->max)
-		return aqm_mul(avg - params->min, params->slope, shift);
+	if (avg < params->max)	/* the product is below max_p */
+		return __aqm_mul(avg - params->min, params->slope, shift);
 	if (!params->gentle_slope)
 		return AQM_PROB_ONE;
 	return min(params->probability + aqm_mul(avg - params->max,

@@ -320,6 +320,8 @@ static inline void rem_arrive(const struct rem_params *params,
 			      struct rem_vars *vars, u64 now, u64 units)
 {
 	vars->arrived += units;
+	if (vars->idle_from == U64_MAX)
+		return;
 	vars->idle += rem_idle(vars, vars->next - params->interval, now);
 	vars->idle_from = U64_MAX;
 }
@@ -344,18 +346,6 @@ static inline void rem_depart(const struct rem_params *params,
 	vars->sent = min(max(vars->sent, now) + send_time, now + ahead);
 	if (!backlog)
 		vars->idle_from = vars->sent;
-}
-
-/**
- * rem_decide() - mark or drop a packet?
- * @vars: state, advanced to the present
- * @random: uniform over 32 bits
- *
- * Return: true with probability m(t), eq. (3).
- */
-static inline bool rem_decide(const struct rem_vars *vars, u32 random)
-{
-	return random < vars->probability;
 }
 
 #endif

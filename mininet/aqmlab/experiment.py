@@ -12,6 +12,7 @@ from pathlib import Path
 
 from . import fidelity
 from .errors import ExperimentError, RefusedError
+from .fidelity import Inspection
 from .inspection import inspect
 from .kernel import held, machine, sysctl_path
 from .loop import Loop
@@ -25,16 +26,17 @@ from .metrics import (
 )
 from .mininet_api import Mininet, Topo
 from .netlink import SocketDiag
-from .provenance import Provenance, provenance
+from .provenance import Provenance, provenance, target_of
 from .sampler import FLOW_PERIOD_NS, QUEUE_PERIOD_NS, Bottleneck, FlowReader, QueueSampler
 from .scenario import NS_PER_S, US_PER_S, Flow, Scenario
 from .topology import (
+    Chain,
     Device,
-    Dumbbell,
     NamespaceNode,
-    distinct_rtts,
     make_network,
-    source_name,
+    queue_device,
+    sink_name,
+    source_names,
 )
 from .traffic import TRAFFIC
 
@@ -54,7 +56,7 @@ class Outcome:
     scenario: Scenario
     metrics: Metrics
     reasons: list[str]  # why not to trust it
-    samples: list[QueueSample]  # from the first flow's start on
+    samples: list[list[QueueSample]]  # of each queue, from the first flow's start on
     readings: list[Reading]  # the same, every second, at warmup and at the end
     provenance: Provenance
 
@@ -106,22 +108,23 @@ def tell_length(seconds: float) -> None:
         Path(told).write_text(f"{seconds:g}")
 
 
-class DumbbellRun:
-    """A dumbbell that stands, and what is observed on it."""
+class ChainRun:
+    """A chain that stands, and what is observed on it."""
 
     def __init__(self, net: Mininet, scenario: Scenario) -> None:
         self.net = net
         self.scenario = scenario
         self.flows = scenario.flow_list()
-        self.hosts: dict[int, NamespaceNode] = {
-            rtt: net.get(source_name(number)) for number, rtt in enumerate(distinct_rtts(scenario))
+        self.hosts: dict[tuple[int, int], NamespaceNode] = {
+            place: net.get(name) for place, name in source_names(self.flows).items()
         }
-        self.router, exit_router, self.sink = net.get("r1", "r2", "d1")
-        self.device: Device = self.router.connectionsTo(exit_router)[0][0]
-        self.exit_device: Device = exit_router.connectionsTo(self.sink)[0][0]
-        self.bottleneck = Bottleneck(self.router.netlink, self.device.index)
+        sinks = {
+            leave: net.get(sink_name(leave)) for leave in sorted({f.leave for f in self.flows})
+        }
+        self.devices = [queue_device(net, queue) for queue in scenario.queues]
+        self.bottlenecks = [Bottleneck(dev.node.netlink, dev.index) for dev in self.devices]
         self.loop = Loop()
-        self.traffic = TRAFFIC[scenario.traffic](self.loop, scenario, self.sink, self.sink.IP())
+        self.traffic = TRAFFIC[scenario.traffic](self.loop, scenario, sinks)
         self.reader = FlowReader(
             [self._diag(host) for host in self.hosts.values()],
             [flow.port for flow in self.flows],
@@ -153,7 +156,7 @@ class DumbbellRun:
         self.loop.at(start + end, self.loop.stop)
         for flow in self.flows:
             self.loop.at(start + round(flow.start_s * NS_PER_S), partial(self._start, flow))
-        sampler = QueueSampler(self.loop, self.bottleneck, start)
+        sampler = QueueSampler(self.loop, self.bottlenecks, start)
         tell_length((start + end - time.monotonic_ns()) / NS_PER_S)
         try:
             self.traffic.listen(self.flows)
@@ -163,55 +166,80 @@ class DumbbellRun:
         self._rest()
 
         measured = self.readings[times.index(warmup) :]
-        samples = [s for s in sampler.samples if warmup <= s.time_ns < end]
-        made_of = provenance(self.hosts[self.flows[0].rtt_us], self.router, self.device.name)
-        target = made_of.target()
-        response_time = response_time_s(sampler.samples, target) if target else None
+        samples = [
+            [sample for sample in of_one if warmup <= sample.time_ns < end]
+            for of_one in sampler.samples
+        ]
+        made_of = provenance(self.host(self.flows[0]), self.devices)
+        response_times = [
+            response_time_s(of_one, target) if (target := target_of(shown)) else None
+            for of_one, shown in zip(sampler.samples, made_of.qdiscs, strict=True)
+        ]
         return Outcome(
             self.scenario,
-            measure(self.scenario, samples, measured[0], measured[-1], response_time),
+            measure(self.scenario, samples, measured[0], measured[-1], response_times),
             self._reasons(samples, measured),
             sampler.samples,
             self.readings,
             made_of,
         )
 
+    def host(self, flow: Flow) -> NamespaceNode:
+        """Where FLOW comes from."""
+        return self.hosts[flow.entry, flow.rtt_us]
+
     def _start(self, flow: Flow, _: int) -> None:
-        self.traffic.start(flow, self.hosts[flow.rtt_us])
+        self.traffic.start(flow, self.host(flow))
+
+    def _counters(self) -> list[Counters]:
+        return [bottleneck.counters() for bottleneck in self.bottlenecks]
 
     def _look_before(self, _: int) -> None:
         self.before = inspect(self.net)
-        self.counters_before = self.bottleneck.counters()
+        self.counters_before = self._counters()
 
     def _read(self, start: int, now: int) -> None:
         self.traffic.check()
-        self.readings.append(Reading(now - start, self.bottleneck.counters(), self.reader.read()))
+        self.readings.append(Reading(now - start, self._counters(), self.reader.read()))
 
     def _rest(self) -> None:
         """Wait until nothing is on its way any more."""
-        time.sleep(2 * max(self.hosts) / US_PER_S + REST_S)
+        time.sleep(2 * max(flow.rtt_us for flow in self.flows) / US_PER_S + REST_S)
         for _ in range(REST_LOOKS):
-            if not self.bottleneck.counters().queued:
+            if not any(counters.queued for counters in self._counters()):
                 return
             time.sleep(REST_S)
 
-    def _reasons(self, samples: list[QueueSample], readings: list[Reading]) -> list[str]:
+    def _reasons(self, samples: list[list[QueueSample]], readings: list[Reading]) -> list[str]:
         """Why this run is not to be trusted: read when all is at rest."""
-        after, rest = inspect(self.net), self.bottleneck.counters()
+        after, rest = inspect(self.net), self._counters()
         warm, last = readings[0], readings[-1]
         expected = (last.time_ns - warm.time_ns) // QUEUE_PERIOD_NS
-        return [
-            *fidelity.check_devices(self.before, after, self.scenario.loss),
+        frame = self.scenario.frame_bytes
+        reasons = [
+            *fidelity.check_devices(self.before, after),
             *fidelity.check_hops(self._hops(after, rest)),
-            *fidelity.check_rest(rest),
-            *fidelity.check_shaper(samples, self.scenario),
-            *fidelity.check_packets(warm, last, self.scenario),
-            *fidelity.check_flows(readings, self.scenario),
-            *fidelity.check_samples(samples, expected),
         ]
+        for number, (device, queue) in enumerate(
+            zip(self.devices, self.scenario.queues, strict=True)
+        ):
+            begin, end = warm.counters[number], last.counters[number]
+            reasons += [
+                *fidelity.check_rest(device.name, rest[number]),
+                *fidelity.check_shaper(device.name, samples[number], queue, frame),
+                *fidelity.check_packets(device.name, begin, end, frame),
+            ]
+        reasons += fidelity.check_flows(readings, self.scenario)
+        return reasons + fidelity.check_samples(samples[0], expected)
 
-    def _hops(self, after: fidelity.Inspection, rest: Counters) -> list[fidelity.Hop]:
-        """The three stretches of the way between which packets may be lost."""
+    def _hops(self, after: Inspection, rest: list[Counters]) -> list[fidelity.Hop]:
+        """Each direction of each link, and each node that passes packets on."""
+        queue_drops = {
+            device.name: at_rest.drops - before.drops
+            for device, before, at_rest in zip(
+                self.devices, self.counters_before, rest, strict=True
+            )
+        }
 
         def moved(field: str, *devices: Device) -> int:
             return sum(
@@ -220,22 +248,18 @@ class DumbbellRun:
                 for device in devices
             )
 
-        sources = [host.defaultIntf() for host in self.hosts.values()]
-        sink = self.sink.defaultIntf()
-        was = self.counters_before
-        return [
-            fidelity.Hop(
-                "between senders and queue", moved("sent", *sources), rest.arrivals - was.arrivals
-            ),
-            fidelity.Hop(
-                "between queue and receivers",
-                rest.sent - was.sent,
-                moved("received", sink) + moved("line_drops", self.exit_device),
-            ),
-            fidelity.Hop(
-                "on the way of the ACKs", moved("sent", sink), moved("received", *sources)
-            ),
-        ]
+        hops = []
+        for link in self.net.links:
+            for near, far in ((link.intf1, link.intf2), (link.intf2, link.intf1)):
+                name = f"from {near.name} to {far.name}"
+                hops.append(fidelity.Hop(name, moved("sent", near), moved("received", far)))
+        for node in self.net.hosts:
+            devices = node.intfList()
+            if len(devices) > 1:
+                dropped = sum(queue_drops.get(device.name, 0) for device in devices)
+                out = moved("sent", *devices) + moved("line_drops", *devices) + dropped
+                hops.append(fidelity.Hop(f"in {node.name}", moved("received", *devices), out))
+        return hops
 
 
 def run(scenario: Scenario, ready: Callable[[], None]) -> Outcome:
@@ -244,8 +268,9 @@ def run(scenario: Scenario, ready: Callable[[], None]) -> Outcome:
     Raises RefusedError for a qdisc or congestion control that the kernel does not take,
     ExperimentError for what else keeps it from being done.
     """
-    check_congestion_control(scenario.cc)
-    with prepared_machine(), standing(Dumbbell(scenario)) as net:
+    for name in scenario.cc:
+        check_congestion_control(name)
+    with prepared_machine(), standing(Chain(scenario)) as net:
         ready()
-        with contextlib.closing(DumbbellRun(net, scenario)) as dumbbell:
-            return dumbbell.observe()
+        with contextlib.closing(ChainRun(net, scenario)) as chain:
+            return chain.observe()

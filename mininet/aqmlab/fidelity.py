@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .metrics import BITS, Counters, QueueSample, Reading
-from .scenario import NS_PER_S, Scenario
+from .scenario import NS_PER_S, Queue, Scenario
 
 WINDOW_FRAMES = 100  # packets' time over which the shaper is held to its rate: 1 % a packet
 WINDOW_SHARE = 0.1  # of the windows: those with the longest queues
@@ -34,7 +34,7 @@ class DeviceState:
     received: int
     dropped: int  # by the device, either way
     line_drops: int  # by the netem on it
-    lossy: bool  # that netem was asked to lose packets
+    loss: float  # 0..1, that the netem was asked for
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Inspection:
     stack_losses: dict[str, dict[str, int]]
 
 
-def shaper_ratio(samples: Sequence[QueueSample], scenario: Scenario) -> float | None:
+def shaper_ratio(samples: Sequence[QueueSample], rate_bps: int, frame_bytes: int) -> float | None:
     """Bytes that left over what the rate allows, in windows in which packets always waited.
 
     That a queue holds packets at each end of 10 ms does not show that it held some all the
     time, so only the windows with the longest queues count. None: no such windows.
     """
-    frame_ns = scenario.frame_bytes * BITS * NS_PER_S / scenario.rate_bps
+    frame_ns = frame_bytes * BITS * NS_PER_S / rate_bps
     windows = []
     first = 0
     for last, sample in enumerate(samples):
@@ -67,15 +67,17 @@ def shaper_ratio(samples: Sequence[QueueSample], scenario: Scenario) -> float | 
         return None
     sent = sum(b.sent_bytes - a.sent_bytes for _, a, b in best)
     elapsed_ns = sum(b.time_ns - a.time_ns for _, a, b in best)
-    return sent * BITS * NS_PER_S / (scenario.rate_bps * elapsed_ns)
+    return sent * BITS * NS_PER_S / (rate_bps * elapsed_ns)
 
 
-def check_shaper(samples: Sequence[QueueSample], scenario: Scenario) -> list[str]:
+def check_shaper(
+    device: str, samples: Sequence[QueueSample], queue: Queue, frame_bytes: int
+) -> list[str]:
     """The link's rate while packets wait."""
-    found = shaper_ratio(samples, scenario)
+    found = shaper_ratio(samples, queue.link.rate_bps, frame_bytes)
     if found is None or abs(found - 1) <= RATE_TOLERANCE:
         return []
-    return [f"the shaper delivered {found:.1%} of its rate while packets waited"]
+    return [f"the shaper of {device} delivered {found:.1%} of its rate while packets waited"]
 
 
 def check_samples(samples: Sequence[QueueSample], expected: int) -> list[str]:
@@ -85,7 +87,7 @@ def check_samples(samples: Sequence[QueueSample], expected: int) -> list[str]:
     return [f"only {len(samples)} of {expected} queue samples were taken: the machine is too slow"]
 
 
-def check_devices(before: Inspection, after: Inspection, loss: float) -> list[str]:
+def check_devices(before: Inspection, after: Inspection) -> list[str]:
     """Offloads, delay lines and losses of every device."""
     reasons = []
     for name, device in after.devices.items():
@@ -97,7 +99,8 @@ def check_devices(before: Inspection, after: Inspection, loss: float) -> list[st
         if device.dropped > was.dropped:
             reasons.append(f"{name} dropped {device.dropped - was.dropped} packets")
         lost = device.line_drops - was.line_drops
-        if not device.lossy:
+        loss = device.loss
+        if not loss:
             if lost:
                 reasons.append(f"the delay line of {name} dropped {lost} packets")
             continue
@@ -130,20 +133,22 @@ def check_hops(hops: Sequence[Hop]) -> list[str]:
     ]
 
 
-def check_rest(rest: Counters) -> list[str]:
+def check_rest(device: str, rest: Counters) -> list[str]:
     """That the queue under test knows it is empty when it is."""
-    return [f"the queue at rest says it holds {rest.queued} packets"] if rest.queued else []
+    if not rest.queued:
+        return []
+    return [f"the queue of {device} at rest says it holds {rest.queued} packets"]
 
 
-def check_packets(warm: Reading, end: Reading, scenario: Scenario) -> list[str]:
+def check_packets(device: str, warm: Counters, end: Counters, frame_bytes: int) -> list[str]:
     """That the queue under test met packets of the wire, not joined ones."""
-    packets = end.counters.sent - warm.counters.sent
-    sent = end.counters.sent_bytes - warm.counters.sent_bytes
-    if sent <= packets * scenario.frame_bytes:
+    packets = end.sent - warm.sent
+    sent = end.sent_bytes - warm.sent_bytes
+    if sent <= packets * frame_bytes:
         return []
     return [
-        f"packets of {sent / packets:.0f} bytes on average met the queue,"
-        f" {scenario.frame_bytes} is the most: offloads join them somewhere"
+        f"packets of {sent / packets:.0f} bytes on average met the queue of {device},"
+        f" {frame_bytes} is the most: offloads join them somewhere"
     ]
 
 

@@ -68,7 +68,7 @@ def _device_state(device: Device) -> DeviceState:
         received=received,
         dropped=rx_errors + tx_errors + rx_dropped + tx_dropped,
         line_drops=_line_drops(device),
-        lossy=device.lossy,
+        loss=device.loss,
     )
 
 

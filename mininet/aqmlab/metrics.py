@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from .scenario import NS_PER_S, US_PER_S, Scenario
+from .scenario import NS_PER_S, US_PER_S, Flow, Queue, Scenario
 
 BITS = 8  # of a byte
 MEAN_S, SETTLED_S, NEAR = 2.0, 10.0, 0.2  # when a queue is at its target
@@ -64,17 +64,17 @@ NOT_STARTED = FlowState(0, 0, False, 0, 0, 0)
 class FlowResult:
     """One flow's share."""
 
+    path: str
     rtt_ms: float
+    cc: str
     goodput_mbps: float
     retransmits: int
 
 
 @dataclass(frozen=True)
-class Metrics:
-    """The results, by their keys in JSON. None: the qdisc does not tell."""
+class LinkResult:
+    """One bottleneck's results, by their keys in JSON. None: the qdisc does not tell."""
 
-    jain: float
-    goodput_mbps: float
     utilization: float
     mean_queue_pkts: float
     stddev_queue_pkts: float
@@ -84,13 +84,34 @@ class Metrics:
     drop_rate: float
     mark_rate: float | None
     overflow_drops: int | None
-    null_model_jain: float
     response_time_s: float | None  # until the queue is at its target, of qdiscs that have one
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The results of one direction, by their keys in JSON."""
+
+    jain: float  # of the flows of the first link, as all here that is of no other link
+    goodput_mbps: float
+    null_model_jain: float
+    long_share: float  # the long flows' mean goodput over their fair share
+    links: list[LinkResult]
     flows: list[FlowResult]
+    reverse: "Metrics | None"  # the other direction, where flows go both ways
+
+    @property
+    def all_links(self) -> list[LinkResult]:
+        """In the order of the scenario's queues."""
+        return self.links + (self.reverse.links if self.reverse else [])
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON, cut to what is read: six decimals."""
-        return {key: rounded(value) for key, value in asdict(self).items()}
+        """For JSON, cut to what is read: six decimals. A lone link's results stand at the top."""
+        found = asdict(self)
+        if len(self.links) == 1:
+            del found["long_share"]
+            found |= found.pop("links")[0]
+        found["reverse"] = self.reverse and self.reverse.as_dict()
+        return {key: rounded(value) for key, value in found.items()}
 
 
 def rounded(value: object) -> object:
@@ -115,14 +136,20 @@ def percentile(values: Sequence[int], share: float) -> int:
     return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)]
 
 
-def queue_delay_s(packets: float, scenario: Scenario) -> float:
+def queue_delay_s(packets: float, frame_bytes: int, rate_bps: int) -> float:
     """Seconds that a queue of full packets takes to drain."""
-    return packets * scenario.frame_bytes * BITS / scenario.rate_bps
+    return packets * frame_bytes * BITS / rate_bps
 
 
-def null_model_jain(rtts_s: Sequence[float], delay_s: float) -> float:
-    """Jain's index if all flows met one loss probability: share ~ 1/(base RTT + delay)."""
-    return jain([1 / (rtt + delay_s) for rtt in rtts_s])
+def null_model_jain(rtts_s: Sequence[float]) -> float:
+    """Jain's index if all flows met one loss probability: share ~ 1/RTT, delays included."""
+    return jain([1 / rtt for rtt in rtts_s])
+
+
+def long_share(scenario: Scenario, rates: Sequence[float], flows: int) -> float:
+    """Mean of RATES (Mb/s) in packets over the fair share of the first link among FLOWS."""
+    fair = scenario.links[0].rate_bps / scenario.frame_bytes / flows
+    return statistics.fmean(rates) * MEGA / scenario.full_segment / fair
 
 
 def response_time_s(samples: Sequence[QueueSample], target: int) -> float | None:
@@ -169,35 +196,31 @@ class Reading:
     """Counters and flows at one moment, `time_ns` after the first flow's start."""
 
     time_ns: int
-    counters: Counters
+    counters: list[Counters]  # of each queue
     flows: list[FlowState]
 
 
-def measure(
-    scenario: Scenario,
+def measure_queue(
+    queue: Queue,
+    frame_bytes: int,
+    seconds: float,
     samples: Sequence[QueueSample],
-    warm: Reading,
-    end: Reading,
+    counters: tuple[Counters, Counters],
     response_time: float | None,
-) -> Metrics:
-    """The metrics between the readings at warmup and at the end; SAMPLES are those between."""
-    seconds = (end.time_ns - warm.time_ns) / NS_PER_S
-    before, after = warm.counters, end.counters
-    rates = flow_rates(warm.flows, end.flows, seconds)
-    queue = [sample.packets for sample in samples]
-    mean_queue = statistics.fmean(queue)
-    delay_s = queue_delay_s(mean_queue, scenario)
+) -> LinkResult:
+    """The results of one queue over SECONDS, from its samples and its counters at either end."""
+    before, after = counters
+    lengths = [sample.packets for sample in samples]
+    mean_queue = statistics.fmean(lengths)
     arrivals = after.arrivals - before.arrivals
-    return Metrics(
-        jain=jain(rates),
-        goodput_mbps=sum(rates),
+    return LinkResult(
         utilization=(after.shaped_bytes - before.shaped_bytes)
         * BITS
-        / (scenario.rate_bps * seconds),
+        / (queue.link.rate_bps * seconds),
         mean_queue_pkts=mean_queue,
-        stddev_queue_pkts=statistics.pstdev(queue),
-        p99_queue_pkts=percentile(queue, 0.99),
-        queue_delay_ms=delay_s * 1000,
+        stddev_queue_pkts=statistics.pstdev(lengths),
+        p99_queue_pkts=percentile(lengths, 0.99),
+        queue_delay_ms=queue_delay_s(mean_queue, frame_bytes, queue.link.rate_bps) * 1000,
         arrivals=arrivals,
         drop_rate=ratio(after.drops - before.drops, arrivals),
         mark_rate=None
@@ -206,12 +229,57 @@ def measure(
         overflow_drops=None
         if before.overflow is None or after.overflow is None
         else after.overflow - before.overflow,
-        null_model_jain=null_model_jain([rtt / US_PER_S for rtt in scenario.rtts_us], delay_s),
         response_time_s=response_time,
-        flows=[
-            FlowResult(rtt_us / 1000, rate, b.retransmits - a.retransmits)
-            for rtt_us, rate, a, b in zip(
-                scenario.rtts_us, rates, warm.flows, end.flows, strict=True
-            )
-        ],
     )
+
+
+def measure(
+    scenario: Scenario,
+    samples: Sequence[Sequence[QueueSample]],
+    warm: Reading,
+    end: Reading,
+    response_times: Sequence[float | None],
+) -> Metrics:
+    """The metrics between the readings at warmup and at the end.
+
+    SAMPLES, of each queue, are those between; RESPONSE_TIMES are the queues', too.
+    """
+    seconds = (end.time_ns - warm.time_ns) / NS_PER_S
+    queues, flows = scenario.queues, scenario.flow_list()
+    links = [
+        measure_queue(queue, scenario.frame_bytes, seconds, of_one, (before, after), response)
+        for queue, of_one, before, after, response in zip(
+            queues, samples, warm.counters, end.counters, response_times, strict=True
+        )
+    ]
+    rates = flow_rates(warm.flows, end.flows, seconds)
+    results = [
+        FlowResult(flow.path, flow.rtt_us / 1000, flow.cc, rate, b.retransmits - a.retransmits)
+        for flow, rate, a, b in zip(flows, rates, warm.flows, end.flows, strict=True)
+    ]
+
+    def rtt_s(flow: Flow) -> float:
+        waits = (
+            link.queue_delay_ms for link, q in zip(links, queues, strict=True) if flow.crosses(q)
+        )
+        return flow.rtt_us / US_PER_S + sum(waits) / 1000
+
+    def direction(flow_part: slice, link_part: slice, reverse: Metrics | None) -> Metrics:
+        pairs = list(zip(flows, rates, strict=True))[flow_part]
+        first = [(flow, rate) for flow, rate in pairs if flow.crosses(queues[0])]
+        long = [rate for flow, rate in pairs if abs(flow.leave - flow.entry) == len(scenario.links)]
+        return Metrics(
+            jain=jain([rate for _, rate in first]),
+            goodput_mbps=sum(rate for _, rate in first),
+            null_model_jain=null_model_jain([rtt_s(flow) for flow, _ in first]),
+            long_share=long_share(scenario, long, len(first)),
+            links=links[link_part],
+            flows=results[flow_part],
+            reverse=reverse,
+        )
+
+    there, ends = len(scenario.rtts_us), len(scenario.links)
+    back = None
+    if scenario.reverse:
+        back = direction(slice(there, None), slice(ends, None), None)
+    return direction(slice(there), slice(ends), back)

@@ -5,12 +5,13 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .kernel import read_sysctl
 from .mininet_api import VERSION as MININET_VERSION
-from .topology import HOST_SYSCTLS, NamespaceNode
+from .topology import HOST_SYSCTLS, Device, NamespaceNode
 
 MODULE_DIR = Path("/sys/module")
 MODULE_PATTERNS = ("sch_*", "tcp_*", "act_*")
@@ -46,20 +47,21 @@ class Provenance:
 
     kernel: str  # release
     clock: str  # "virtual" in the lab, else "real"
-    modules: dict[str, dict[str, str]]  # loaded ones: srcversion and version
+    modules: dict[str, dict[str, str]]  # loaded ones: srcversion, version and parameters
     iproute2: str
     mininet: str
     python: str
     sysctls: dict[str, str]  # of the senders; all have the same
-    qdisc: object  # as tc shows what hangs on the bottleneck's device
+    qdiscs: list[object]  # as tc shows what hangs on each bottleneck's device
 
-    def target(self) -> int | None:
-        """The length that the qdisc under test aims at, packets; None if it has none."""
-        if not isinstance(self.qdisc, list):
-            return None
-        options = [shown.get("options", {}) for shown in self.qdisc if isinstance(shown, dict)]
-        targets = [found["target"] for found in options if "target" in found]
-        return targets[0] if targets and isinstance(targets[0], int) else None
+
+def target_of(shown: object) -> int | None:
+    """The length that a qdisc so SHOWN aims at, packets; None if it has none."""
+    if not isinstance(shown, list):
+        return None
+    options = [qdisc.get("options", {}) for qdisc in shown if isinstance(qdisc, dict)]
+    targets = [found["target"] for found in options if "target" in found]
+    return targets[0] if targets and isinstance(targets[0], int) else None
 
 
 def _modules() -> dict[str, dict[str, str]]:
@@ -67,6 +69,7 @@ def _modules() -> dict[str, dict[str, str]]:
     for pattern in MODULE_PATTERNS:
         for module in MODULE_DIR.glob(pattern):
             files = [module / "srcversion", module / "version"]
+            files += sorted((module / "parameters").glob("*"))
             if facts := {file.name: file.read_text().strip() for file in files if file.exists()}:
                 found[module.name] = facts
     return dict(sorted(found.items()))
@@ -76,22 +79,22 @@ def _tc(*options: str) -> str:
     return subprocess.run(["tc", *options], text=True, capture_output=True, check=True).stdout
 
 
-def _shown(device: str) -> object:
-    text = _tc("-j", "qdisc", "show", "dev", device)
-    try:
-        return json.loads(text)
-    except ValueError:  # a kind whose tc half has no JSON form
-        return _tc("qdisc", "show", "dev", device).splitlines()
+def _shown(device: Device) -> object:
+    words = ("qdisc", "show", "dev", device.name)
+    with device.node.namespace:
+        text = _tc("-j", *words)
+        try:
+            return json.loads(text)
+        except ValueError:  # a kind whose tc half has no JSON form
+            return _tc(*words).splitlines()
 
 
-def provenance(sender: NamespaceNode, router: NamespaceNode, device: str) -> Provenance:
-    """Gather it while the network stands; DEVICE is the bottleneck's, of ROUTER."""
+def provenance(sender: NamespaceNode, bottlenecks: Sequence[Device]) -> Provenance:
+    """Gather it while the network stands."""
     names = sorted({*HOST_SYSCTLS, *SENDER_SYSCTLS})
     with sender.namespace:
         values = {name: read_sysctl(name) for name in names}
     values["net.ipv4.tcp_mem"] = read_sysctl("net.ipv4.tcp_mem")
-    with router.namespace:
-        shown = _shown(device)
     return Provenance(
         kernel=platform.release(),
         clock="virtual" if os.environ.get("AQM_LAB") else "real",
@@ -100,5 +103,5 @@ def provenance(sender: NamespaceNode, router: NamespaceNode, device: str) -> Pro
         mininet=MININET_VERSION,
         python=platform.python_version(),
         sysctls={name: value for name, value in values.items() if value is not None},
-        qdisc=shown,
+        qdiscs=[_shown(device) for device in bottlenecks],
     )

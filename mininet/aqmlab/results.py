@@ -10,12 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from .experiment import Outcome
-from .metrics import MEGA, flow_rates
-from .scenario import NS_PER_S
+from .metrics import MEGA, LinkResult, Metrics, flow_rates
+from .scenario import NS_PER_S, path
 
 RUN_FILE = "run.json"
 SERIES_FILE = "series.csv.gz"
-SERIES_HEADER = "time_s,series,flow,value"
+SERIES_HEADER = "time_s,series,link,flow,value"
 WIDTH = 79  # columns of the table
 
 
@@ -37,16 +37,17 @@ def run_dict(outcome: Outcome) -> dict[str, object]:
 def _series(outcome: Outcome) -> Iterator[str]:
     """Rows: queue and probability at each sample, each flow's rate over the second before."""
     yield SERIES_HEADER
-    for sample in outcome.samples:
-        time_s = sample.time_ns / NS_PER_S
-        yield f"{time_s:.3f},queue_pkts,,{sample.packets}"
-        if sample.probability is not None:
-            yield f"{time_s:.3f},probability,,{sample.probability:.6g}"
+    for link, samples in enumerate(outcome.samples):
+        for sample in samples:
+            time_s = sample.time_ns / NS_PER_S
+            yield f"{time_s:.3f},queue_pkts,{link},,{sample.packets}"
+            if sample.probability is not None:
+                yield f"{time_s:.3f},probability,{link},,{sample.probability:.6g}"
     for before, after in pairwise(outcome.readings):
         time_s = after.time_ns / NS_PER_S
         rates = flow_rates(before.flows, after.flows, time_s - before.time_ns / NS_PER_S)
         for index, rate in enumerate(rates):
-            yield f"{time_s:.3f},goodput_mbps,{index},{rate:.6g}"
+            yield f"{time_s:.3f},goodput_mbps,,{index},{rate:.6g}"
 
 
 def write_files(outcome: Outcome, folder: Path) -> None:
@@ -63,27 +64,46 @@ def _known(value: float | None, form: str) -> str:
     return "not told by this qdisc" if value is None else format(value, form)
 
 
+def _link_rows(found: LinkResult) -> list[tuple[str, str]]:
+    """What a person wants to know of one link."""
+    return [
+        ("utilization", f"{found.utilization:.2%}"),
+        (
+            "queue",
+            f"mean {found.mean_queue_pkts:.1f} packets ({found.queue_delay_ms:.1f} ms),"
+            f" std dev {found.stddev_queue_pkts:.1f}, 99% {found.p99_queue_pkts}",
+        ),
+        ("drops", f"{found.drop_rate:.3%} of arrivals"),
+        ("overflow drops", _known(found.overflow_drops, "d")),
+        ("marks", _known(found.mark_rate, ".3%")),
+    ]
+
+
+def _flow_rows(metrics: Metrics) -> list[tuple[str, str]]:
+    """What a person wants to know of the flows of one direction."""
+    retransmits = sum(flow.retransmits for flow in metrics.flows)
+    rates = sorted(flow.goodput_mbps for flow in metrics.flows)
+    return [
+        ("goodput", f"{metrics.goodput_mbps:.2f} Mb/s"),
+        ("fairness (Jain)", f"{metrics.jain:.3f}; null model {metrics.null_model_jain:.3f}"),
+        ("flows", f"{len(rates)}, {rates[0]:.3f} to {rates[-1]:.3f} Mb/s"),
+        ("retransmits", f"{retransmits}"),
+    ]
+
+
 def table(outcome: Outcome) -> str:
     """The main numbers for a person to read."""
     metrics, scenario = outcome.metrics, outcome.scenario
-    retransmits = sum(flow.retransmits for flow in metrics.flows)
-    rates = sorted(flow.goodput_mbps for flow in metrics.flows)
-    rows = [
-        ("goodput", f"{metrics.goodput_mbps:.2f} Mb/s of {scenario.rate_bps / MEGA:g}"),
-        ("utilization", f"{metrics.utilization:.2%}"),
-        ("fairness (Jain)", f"{metrics.jain:.3f}; null model {metrics.null_model_jain:.3f}"),
-        ("flows", f"{len(rates)}, {rates[0]:.3f} to {rates[-1]:.3f} Mb/s"),
-        (
-            "queue",
-            f"mean {metrics.mean_queue_pkts:.1f} packets ({metrics.queue_delay_ms:.1f} ms),"
-            f" std dev {metrics.stddev_queue_pkts:.1f}, 99% {metrics.p99_queue_pkts}",
-        ),
-        ("drops", f"{metrics.drop_rate:.3%} of arrivals"),
-        ("overflow drops", _known(metrics.overflow_drops, "d")),
-        ("marks", _known(metrics.mark_rate, ".3%")),
-        ("retransmits", f"{retransmits}"),
-        ("fidelity", "ok" if not outcome.reasons else "NOT TO BE TRUSTED"),
-    ]
-    title = f"{scenario.qdisc}: {scenario.warmup_s:g} to {scenario.duration_s:g} s"
-    lines = [title[:WIDTH]] + [f"  {name:<16}{value}" for name, value in rows]
+    rows = _flow_rows(metrics)
+    if len(scenario.links) > 1:
+        rows.append(("long flows", f"{metrics.long_share:.1%} of their share of the first link"))
+    if metrics.reverse:
+        rows += [(f"back: {name}", value) for name, value in _flow_rows(metrics.reverse)]
+    for queue, found in zip(scenario.queues, metrics.all_links, strict=True):
+        name = path(queue.near, queue.far)
+        rows.append((f"link {name}", f"{queue.link.rate_bps / MEGA:g} Mb/s, {queue.link.qdisc}"))
+        rows += _link_rows(found)
+    rows.append(("fidelity", "ok" if not outcome.reasons else "NOT TO BE TRUSTED"))
+    title = f"{scenario.warmup_s:g} to {scenario.duration_s:g} s"
+    lines = [title] + [f"  {name:<22}{value}"[:WIDTH] for name, value in rows]
     return "\n".join(lines + [f"  - {reason}" for reason in outcome.reasons])

@@ -127,19 +127,19 @@ class Bottleneck:
 
 
 class QueueSampler:
-    """Samples a bottleneck every 10 ms from `start_ns` on."""
+    """Samples bottlenecks every 10 ms from `start_ns` on."""
 
-    def __init__(self, loop: Loop, bottleneck: Bottleneck, start_ns: int) -> None:
-        self.samples: list[QueueSample] = []
+    def __init__(self, loop: Loop, bottlenecks: list[Bottleneck], start_ns: int) -> None:
+        self.samples: list[list[QueueSample]] = [[] for _ in bottlenecks]
         self._loop = loop
-        self._bottleneck = bottleneck
+        self._bottlenecks = bottlenecks
         self._start = start_ns
         self._next = start_ns
         loop.at(start_ns, self._sample)
 
     def _sample(self, now: int) -> None:
-        packets, sent, probability = self._bottleneck.sample()
-        self.samples.append(QueueSample(now - self._start, packets, sent, probability))
+        for bottleneck, samples in zip(self._bottlenecks, self.samples, strict=True):
+            samples.append(QueueSample(now - self._start, *bottleneck.sample()))
         # A machine that overslept goes on at the next point of the same grid.
         self._next += QUEUE_PERIOD_NS * ((now - self._next) // QUEUE_PERIOD_NS + 1)
         self._loop.at(self._next, self._sample)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an experiment is, as data: link, flows, queue, seed; and how its options are read."""
+"""What an experiment is, as data: links, flows, queues, seed; and how its options are read."""
 
 import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 HEADER_BYTES = 14  # of Ethernet: what the shaper counts on top of an IP packet
 TCP_IP_HEADERS = {False: 40, True: 60}  # bytes, by --ipv6
@@ -20,6 +22,31 @@ MIN_RTT, MAX_RTT = 0.001, 10.0  # seconds
 MIN_MTU = {False: 100, True: 1280}  # bytes, by --ipv6: Linux's smallest segment; RFC 8200
 MAX_MTU = 9000  # bytes
 MAX_FLOWS = 2000
+MAX_LINKS = 25  # routers have letters
+MAX_DELAY = 5.0  # seconds, one way
+
+
+@dataclass(frozen=True)
+class Link:
+    """A bottleneck between two routers."""
+
+    rate_bps: int
+    qdisc: str  # tc's words, verbatim
+    loss: float = 0.0  # 0..1, behind the queue
+
+
+def path(entry: int, leave: int) -> str:
+    """The way from router ENTRY to router LEAVE, by their letters: 0 is A, so 'AD'."""
+    return chr(ord("A") + entry) + chr(ord("A") + leave)
+
+
+@dataclass(frozen=True)
+class Queue:
+    """What waits at router NEAR for the link to its neighbour FAR."""
+
+    link: Link
+    near: int
+    far: int
 
 
 @dataclass(frozen=True)
@@ -27,7 +54,10 @@ class Flow:
     """One TCP connection: its base RTT in us, and its start in seconds after the first one's."""
 
     index: int
+    entry: int  # router at which its data come in
+    leave: int  # router at which they go out
     rtt_us: int
+    cc: str  # congestion control
     start_s: float
 
     @property
@@ -35,28 +65,42 @@ class Flow:
         """The sender's TCP port: how the flow is found among a host's sockets."""
         return FIRST_PORT + self.index
 
+    @property
+    def path(self) -> str:
+        """Its way by the routers' letters."""
+        return path(self.entry, self.leave)
+
+    def crosses(self, queue: Queue) -> bool:
+        """Whether its data or their ACKs wait in QUEUE."""
+        first, last = sorted((self.entry, self.leave))
+        return first <= min(queue.near, queue.far) < last
+
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything that decides an experiment's outcome, apart from kernel and modules."""
+    """Everything that decides an experiment's outcome, apart from kernel and modules.
 
-    qdisc: str  # tc's words, verbatim
-    rate_bps: int
-    rtts_us: tuple[int, ...]  # base RTT of each flow
+    Links join routers A, B, C... in a chain. A dumbbell is a chain of one link.
+    """
+
+    links: tuple[Link, ...]
+    long: int  # flows over all links
+    cross: int  # further flows over each link
+    rtts_us: tuple[int, ...]  # base RTT of each flow: the long ones, then link by link
     mtu: int  # bytes of an IP packet
     ipv6: bool
     initcwnd: int | None  # packets; None: the kernel's
     window: int | None  # packets a flow may have in flight; None: no clamp
     duration_s: float  # from the first flow's start
     warmup_s: float  # not measured
-    cc: str
+    cc: tuple[str, ...]  # congestion controls, dealt round
     ecn: bool
-    loss: float  # 0..1, on the receivers' access links
     start_spread_s: float  # starts are drawn uniformly from this long a time
     traffic: str
     seed: int
     label: str = "none"  # where FIFA's labels come from
     rtt_error: float = 0.0  # 0..1, by which they are falsified at most
+    reverse: int = 0  # flows the other way, each on the path of a flow
 
     @property
     def frame_bytes(self) -> int:
@@ -73,14 +117,27 @@ class Scenario:
         """Payload bytes of a full packet as it is sent, with timestamps."""
         return self.max_segment - TIMESTAMP_OPTION
 
+    @property
+    def queues(self) -> list[Queue]:
+        """The queues under test, a link each; then, where flows go both ways, those back."""
+        there = [Queue(link, near, near + 1) for near, link in enumerate(self.links)]
+        back = [Queue(queue.link, queue.far, queue.near) for queue in there]
+        return there + back if self.reverse else there
+
     def flow_list(self) -> list[Flow]:
-        """The flows, their starts drawn from the seed and counted from the first of them."""
+        """The flows, then those the other way; starts are drawn, and count from the first."""
+        ends = len(self.links)
+        ways = [(0, ends)] * self.long
+        ways += [(near, near + 1) for near in range(ends) for _ in range(self.cross)]
+        plans = list(zip(ways, self.rtts_us, strict=True))
+        dealt = (plans[index % len(plans)] for index in range(self.reverse))
+        plans += [((leave, entry), rtt_us) for (entry, leave), rtt_us in dealt]
         draw = random.Random(self.seed)
-        starts = [draw.uniform(0, self.start_spread_s) for _ in self.rtts_us]
+        starts = [draw.uniform(0, self.start_spread_s) for _ in plans]
         first = min(starts)
         return [
-            Flow(index, rtt_us, start - first)
-            for index, (rtt_us, start) in enumerate(zip(self.rtts_us, starts, strict=True))
+            Flow(index, *way, rtt_us, self.cc[index % len(self.cc)], start - first)
+            for index, ((way, rtt_us), start) in enumerate(zip(plans, starts, strict=True))
         ]
 
 
@@ -116,9 +173,41 @@ def parse_share(text: str) -> float:
     return _within(share, 0, 0.5, text, "0% to 50%")
 
 
-def _rtt_us(text: str) -> int:
+def _time_us(text: str, low: float, high: float, limits: str) -> int:
     seconds = _number(text, {k: v for k, v in TIME_UNITS.items() if k}, "80ms")
-    return round(US_PER_S * _within(seconds, MIN_RTT, MAX_RTT, text, "1ms to 10s"))
+    return round(US_PER_S * _within(seconds, low, high, text, limits))
+
+
+def _rtt_us(text: str) -> int:
+    return _time_us(text, MIN_RTT, MAX_RTT, "1ms to 10s")
+
+
+def parse_delay(text: str) -> int:
+    """Microseconds of '5ms', one way, 0 to 5 s."""
+    return _time_us(text, 0, MAX_DELAY, "0ms to 5s")
+
+
+def _range(text: str, read: Callable[[str], int], example: str) -> tuple[int, int]:
+    """The ends of EXAMPLE: '24ms:176ms'."""
+    ends = tuple(read(part) for part in text.split(":"))
+    if len(ends) != 2 or ends[0] > ends[1]:
+        raise ValueError(f"{text!r} is not of the form {example}, shortest first")
+    return ends[0], ends[1]
+
+
+def parse_delays(text: str) -> tuple[int, int]:
+    """The least and the most, in us, of '5ms:10ms'; of '5ms' they are the same."""
+    return _range(text if ":" in text else f"{text}:{text}", parse_delay, "5ms:10ms")
+
+
+Value = TypeVar("Value")
+
+
+def parse_list(
+    read: Callable[[str], Value], separator: str = ","
+) -> Callable[[str], tuple[Value, ...]]:
+    """A parser of lists of what READ reads."""
+    return lambda text: tuple(read(part) for part in text.split(separator))
 
 
 @dataclass(frozen=True)
@@ -141,10 +230,15 @@ def parse_rtt(text: str) -> RttPlan:
     """'80ms' for all, '24ms:176ms' spread evenly, '25ms,105ms' dealt round."""
     if ":" not in text:
         return RttPlan(tuple(_rtt_us(part) for part in text.split(",")), spread=False)
-    ends = tuple(_rtt_us(part) for part in text.split(":"))
-    if len(ends) != 2 or ends[0] > ends[1]:
-        raise ValueError(f"{text!r} is not of the form 24ms:176ms, shortest first")
-    return RttPlan(ends, spread=True)
+    return RttPlan(_range(text, _rtt_us, "24ms:176ms"), spread=True)
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """The names of 'reno,cubic'."""
+    names = tuple(text.split(","))
+    if not all(re.fullmatch(r"\w+", name) for name in names):
+        raise ValueError(f"{text!r} is not of the form reno or reno,cubic")
+    return names
 
 
 def parse_qdisc(text: str) -> str:

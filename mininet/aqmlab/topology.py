@@ -2,19 +2,23 @@
 """Networks on Mininet's API, with nodes and links of our own beneath it.
 
 A node is a network namespace without a process: all is done by netlink from this one, and a
-shell is started only when somebody calls node.cmd(). The dumbbell:
+shell is started only when somebody calls node.cmd(). A chain of two links; one is a dumbbell:
 
-    h1 (delay) --.
-    h2 (delay) --- r1 =(shaper, qdisc)= r2 (loss) --- d1
-    ...        --'
+    h1 (delay) --.                              .-- d1
+    h2 (delay) --- r1 =(shaper, qdisc)= (loss) r2 =(shaper, qdisc)= r3 (loss) --- d2
+    ...        --'                              '-- h9 (delay)
 
-One sending host for each distinct RTT, with all of that RTT as a delay line on its own
-device. Routers route, so that the bottleneck's queue does not push back into a sender's
-socket; netem takes packets off their socket too. Loss is two hops from the senders, who
-would be told of a loss on their own device.
+One sending host for each distinct RTT of a router's flows, with all of that RTT, the links'
+delays too, as a delay line on its own device; one receiving host at each router where flows
+end. Routers route, so that the bottleneck's queue does not push back into a sender's socket;
+netem takes packets off their socket too. Loss is two hops from the senders, who would be told
+of a loss on their own device: before the last receiver, and elsewhere, if there is any, in a
+node w1, w2... of its own behind the queue. Where flows go both ways, each link has the same
+shaper and qdisc at its other end.
 """
 
 import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_interface, ip_network
 from typing import Any
@@ -22,10 +26,13 @@ from typing import Any
 from .kernel import NetNamespace, offloads_on, switch_offloads_off, write_sysctls
 from .mininet_api import Intf, Link, Mininet, Node, Topo
 from .netlink import AddressWithPrefix, Network, Route
-from .scenario import US_PER_S, Scenario
+from .scenario import US_PER_S, Flow, Queue, Scenario
 from .tc import Labels, Shaper, netem
 
 RTAX_WINDOW, RTAX_INITCWND = 3, 11
+
+Params = Mapping[str, Any]  # of a device
+Metrics = Mapping[int, int]  # of a route, by RTAX number
 
 # Sysctls of each node. Buffers are so large, or grow so far, that only the congestion window,
 # or --window, ever limits a flow; IPv6 is off where it is not the subject.
@@ -63,7 +70,7 @@ class NamespaceNode(Node):  # type: ignore[misc]
     """A Mininet node that is a namespace; `routes` are its routes, `sysctls` its settings."""
 
     def __init__(
-        self, name: str, sysctls: dict[str, str], routes: tuple[RouteBy, ...] = (), **params: Any
+        self, name: str, sysctls: dict[str, str], routes: Sequence[RouteBy] = (), **params: Any
     ) -> None:
         self.namespace = NetNamespace(name)
         self.routes = routes
@@ -132,8 +139,8 @@ class Device(Intf):  # type: ignore[misc]
         """Set up the device that the link has made."""
         self.address = address
         self.ip, self.prefixLen = str(address.ip), address.network.prefixlen
-        self.lossy = loss > 0
-        self.has_line = delay_s > 0 or self.lossy
+        self.loss = loss
+        self.has_line = delay_s > 0 or loss > 0
         with self.node.namespace:
             self.index = socket.if_nametoindex(self.name)
             switch_offloads_off(self.node.socket, self.name)
@@ -199,61 +206,122 @@ class Addresses:
         return ip_network("fd00::/16" if self.ipv6 else "10.0.0.0/8")
 
 
-BOTTLENECK_LINK, SINK_LINK, FIRST_SOURCE_LINK = 0, 1, 2
-
-
-class Dumbbell(Topo):  # type: ignore[misc]
-    """Senders h1, h2, ... one for each distinct RTT; routers r1 and r2; receiver d1."""
+class Chain(Topo):  # type: ignore[misc]
+    """Routers in a chain, hosts on either side: a dumbbell if there is one link."""
 
     def build(self, scenario: Scenario) -> None:
-        """Mininet's hook: lay the network out."""
-        plan = Addresses(scenario.ipv6)
-        common = QUIET_IPV6 if scenario.ipv6 else NO_IPV6
-        host = common | HOST_SYSCTLS | {"net.ipv4.tcp_ecn": "1" if scenario.ecn else "0"}
-        router = common | {FORWARDING[scenario.ipv6]: "1"}
-        window, initcwnd = scenario.window, scenario.initcwnd
-
-        def route(link: int, end: int, metrics: dict[int, int] | None = None) -> RouteBy:
-            return RouteBy(plan.everywhere, plan.on(link, end), tuple((metrics or {}).items()))
-
-        def join(near: str, far: str, link: int, **params: dict[str, Any]) -> None:
-            """Link LINK from NEAR to FAR; params1 and params2 are further ones of their ends."""
-            self.addLink(
-                near,
-                far,
-                mtu=scenario.mtu,
-                addr1=f"02:00:00:01:{link >> 8:02x}:{link & 255:02x}",
-                addr2=f"02:00:00:02:{link >> 8:02x}:{link & 255:02x}",
-                params1={"address": plan.on(link, 1), **params.get("params1", {})},
-                params2={"address": plan.on(link, 2), **params.get("params2", {})},
-            )
-
-        self.addHost("r1", sysctls=router, routes=(route(BOTTLENECK_LINK, 2),))
-        self.addHost("r2", sysctls=router, routes=(route(BOTTLENECK_LINK, 1),))
-        # The receiver's window is what clamps a flow: by its route at first, then by traffic.py.
-        clamp = {RTAX_WINDOW: window * scenario.max_segment} if window else None
-        self.addHost("d1", sysctls=host, routes=(route(SINK_LINK, 1, clamp),))
-        shaper = Shaper(scenario.rate_bps, scenario.qdisc, scenario.frame_bytes)
+        """Mininet's hook: say what there is."""
+        self.scenario = scenario
+        self.plan = Addresses(scenario.ipv6)
+        self.common = QUIET_IPV6 if scenario.ipv6 else NO_IPV6
+        self.links_made = 0
+        self.routers: dict[str, list[RouteBy]] = {}  # from left to right, with their routes
         labels = Labels(scenario.label, scenario.rtt_error) if scenario.label != "none" else None
         own = labels if scenario.label == "socket" else None  # each sender labels, or the router
         edge = {"labels": labels} if labels and not own else {}
-        join("r1", "r2", BOTTLENECK_LINK, params1={"shaper": shaper, **edge})
-        join("r2", "d1", SINK_LINK, params1={"loss": scenario.loss})
-        first = {RTAX_INITCWND: initcwnd} if initcwnd else None
-        for number, rtt_us in enumerate(distinct_rtts(scenario)):
-            link, name = FIRST_SOURCE_LINK + number, source_name(number)
-            self.addHost(name, sysctls=host, routes=(route(link, 1, first),))
-            join("r1", name, link, params2={"delay_s": rtt_us / US_PER_S, "labels": own})
+        last = len(scenario.links)
+
+        self._add_router(router_name(0))
+        for number, link in enumerate(scenario.links):
+            shaper = Shaper(link.rate_bps, link.qdisc, scenario.frame_bytes)
+            queue: Params = {"shaper": shaper, **edge}
+            lossy = {"loss": link.loss}
+            if link.loss and number + 1 < last:
+                self._add_router(wire_name(number), queue)
+                queue = lossy
+            back = {"shaper": shaper, **edge} if scenario.reverse else {}
+            self._add_router(router_name(number + 1), queue, back)
+
+        flows = scenario.flow_list()
+        # The receiver's window is what clamps a flow: by its route at first, then by traffic.py.
+        clamp = {RTAX_WINDOW: scenario.window * scenario.max_segment} if scenario.window else {}
+        for leave in sorted({flow.leave for flow in flows}):
+            ack_labels = {"labels": own} if scenario.reverse else {}  # ACKs meet a queue, too
+            self._add_host(
+                sink_name(leave), leave, clamp, lossy if leave == last else {}, ack_labels
+            )
+        first = {RTAX_INITCWND: scenario.initcwnd} if scenario.initcwnd else {}
+        for (entry, rtt_us), name in source_names(flows).items():
+            line = {"delay_s": rtt_us / US_PER_S, "labels": own}
+            self._add_host(name, entry, first, {}, line)
+
+    def _join(self, near: str, far: str, of_near: Params, of_far: Params) -> int:
+        """The next link, from NEAR to FAR, with further params of its ends; its number."""
+        link = self.links_made
+        self.links_made += 1
+        self.addLink(
+            near,
+            far,
+            mtu=self.scenario.mtu,
+            addr1=f"02:00:00:01:{link >> 8:02x}:{link & 255:02x}",
+            addr2=f"02:00:00:02:{link >> 8:02x}:{link & 255:02x}",
+            params1={"address": self.plan.on(link, 1), **of_near},
+            params2={"address": self.plan.on(link, 2), **of_far},
+        )
+        return link
+
+    def _add_router(
+        self, name: str, of_near: Params | None = None, of_far: Params | None = None
+    ) -> None:
+        """The next router and the link N to it from the Nth. It sends left what it knows no
+        better way for; the first one, right."""
+        routes: list[RouteBy] = []
+        sysctls = self.common | {FORWARDING[self.scenario.ipv6]: "1"}
+        self.addHost(name, sysctls=sysctls, routes=routes)
+        if self.routers:
+            before, its_routes = list(self.routers.items())[-1]
+            link = self._join(before, name, of_near or {}, of_far or {})
+            routes.append(RouteBy(self.plan.everywhere, self.plan.on(link, 1)))
+            if not its_routes:
+                its_routes.append(RouteBy(self.plan.everywhere, self.plan.on(link, 2)))
+        self.routers[name] = routes
+
+    def _add_host(
+        self, name: str, router: int, metrics: Metrics, of_router: Params, of_host: Params
+    ) -> None:
+        """A host at router ROUTER, with METRICS of its route; all routers left of it know it."""
+        ecn = "1" if self.scenario.ecn else "0"
+        sysctls = self.common | HOST_SYSCTLS | {"net.ipv4.tcp_ecn": ecn}
+        routes: list[RouteBy] = []
+        self.addHost(name, sysctls=sysctls, routes=routes)
+        link = self._join(router_name(router), name, of_router, of_host)
+        gateway = self.plan.on(link, 1)
+        routes.append(RouteBy(self.plan.everywhere, gateway, tuple(metrics.items())))
+        names = list(self.routers)
+        for place in range(1, names.index(router_name(router))):
+            way = RouteBy(gateway.network, self.plan.on(place, 2))
+            self.routers[names[place]].append(way)
 
 
-def distinct_rtts(scenario: Scenario) -> list[int]:
-    """The RTTs that occur, in us, in the order of the flows."""
-    return list(dict.fromkeys(scenario.rtts_us))
+def source_names(flows: Sequence[Flow]) -> dict[tuple[int, int], str]:
+    """The sending hosts: one for each router and RTT, in the order of the flows."""
+    places = dict.fromkeys((flow.entry, flow.rtt_us) for flow in flows)
+    return {place: f"h{number}" for number, place in enumerate(places, 1)}
 
 
-def source_name(number: int) -> str:
-    """The name of the host of the NUMBERth distinct RTT."""
-    return f"h{number + 1}"
+def router_name(number: int) -> str:
+    """The name of router NUMBER, from 0 on."""
+    return f"r{number + 1}"
+
+
+def sink_name(router: int) -> str:
+    """The name of the host at router ROUTER that receives."""
+    return f"d{router}"
+
+
+def wire_name(link: int) -> str:
+    """The name of the node that loses packets of link LINK, where it is not the last."""
+    return f"w{link + 1}"
+
+
+def queue_device(net: Mininet, queue: Queue) -> Device:
+    """The device that QUEUE is on."""
+    near, *far = net.get(router_name(queue.near), router_name(queue.far))
+    wire = wire_name(min(queue.near, queue.far))
+    if wire in net:
+        far = [net.get(wire)]
+    device: Device = near.connectionsTo(*far)[0][0]
+    return device
 
 
 def make_network(topo: Topo) -> Mininet:

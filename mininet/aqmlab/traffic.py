@@ -10,7 +10,8 @@ import socket
 import struct
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from .errors import ExperimentError
@@ -28,17 +29,20 @@ READ_BYTES = 4 << 20
 
 
 class Traffic(ABC):
-    """Flows from their source nodes to one sink."""
+    """Flows from their source nodes to the sink of the router where they leave."""
 
-    def __init__(self, loop: Loop, scenario: Scenario, sink: NamespaceNode, address: str) -> None:
+    def __init__(self, loop: Loop, scenario: Scenario, sinks: Mapping[int, NamespaceNode]) -> None:
         self.loop = loop
         self.scenario = scenario
-        self.sink = sink
-        self.address = address
+        self.sinks = sinks
+
+    def address(self, flow: Flow) -> str:
+        """Where FLOW goes."""
+        return str(self.sinks[flow.leave].IP())
 
     @abstractmethod
     def listen(self, flows: Sequence[Flow]) -> None:
-        """Get the sink ready."""
+        """Get the sinks ready."""
 
     @abstractmethod
     def start(self, flow: Flow, source: NamespaceNode) -> None:
@@ -60,8 +64,8 @@ class Bulk(Traffic):
     sink that is woken for some 100 KiB at a time and has the kernel throw them away unread.
     """
 
-    def __init__(self, loop: Loop, scenario: Scenario, sink: NamespaceNode, address: str) -> None:
-        super().__init__(loop, scenario, sink, address)
+    def __init__(self, loop: Loop, scenario: Scenario, sinks: Mapping[int, NamespaceNode]) -> None:
+        super().__init__(loop, scenario, sinks)
         self._family = socket.AF_INET6 if scenario.ipv6 else socket.AF_INET
         self._data = bytes(WRITE_BYTES)
         self._scrap = bytearray(READ_BYTES)
@@ -75,10 +79,12 @@ class Bulk(Traffic):
         return made
 
     def listen(self, flows: Sequence[Flow]) -> None:
-        listener = self._new_socket(self.sink)
-        listener.bind((self.address, SINK_PORT))
-        listener.listen(MAX_FLOWS)
-        self.loop.watch(listener.fileno(), select.EPOLLIN, lambda: self._accept(listener))
+        self._room = min(ALL_SINKS_BYTES // len(flows), SINK_BYTES)
+        for sink in self.sinks.values():
+            listener = self._new_socket(sink)
+            listener.bind((sink.IP(), SINK_PORT))
+            listener.listen(MAX_FLOWS)
+            self.loop.watch(listener.fileno(), select.EPOLLIN, partial(self._accept, listener))
 
     def _accept(self, listener: socket.socket) -> None:
         taken, _ = listener.accept()
@@ -99,14 +105,13 @@ class Bulk(Traffic):
         if self.scenario.window:
             clamp = self.scenario.window * self.scenario.full_segment
             taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, clamp)
-        share = ALL_SINKS_BYTES // len(self.scenario.rtts_us)
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, min(share, SINK_BYTES))
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._room)
 
     def start(self, flow: Flow, source: NamespaceNode) -> None:
         sender = self._new_socket(source)
-        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self.scenario.cc.encode())
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow.cc.encode())
         sender.bind((source.IP(), flow.port))
-        sender.connect_ex((self.address, SINK_PORT))  # in progress: _send learns how it went
+        sender.connect_ex((self.address(flow), SINK_PORT))  # in progress: _send learns how it went
         self.loop.watch(sender.fileno(), select.EPOLLOUT, lambda: self._send(flow, sender))
 
     def _send(self, flow: Flow, sender: socket.socket) -> None:
@@ -138,8 +143,8 @@ class Iperf3(Traffic):
 
     LENGTH_S = 86400  # longer than any run: stop() ends it
 
-    def __init__(self, loop: Loop, scenario: Scenario, sink: NamespaceNode, address: str) -> None:
-        super().__init__(loop, scenario, sink, address)
+    def __init__(self, loop: Loop, scenario: Scenario, sinks: Mapping[int, NamespaceNode]) -> None:
+        super().__init__(loop, scenario, sinks)
         self._servers: list[subprocess.Popen[bytes]] = []
         self._clients: list[subprocess.Popen[bytes]] = []
 
@@ -155,12 +160,13 @@ class Iperf3(Traffic):
 
     def listen(self, flows: Sequence[Flow]) -> None:
         for flow in flows:
-            server = self._launch(self.sink, "-s", "-1", "-p", str(SINK_PORT + flow.index))
+            sink = self.sinks[flow.leave]
+            server = self._launch(sink, "-s", "-1", "-p", str(SINK_PORT + flow.index))
             self._servers.append(server)
 
     def start(self, flow: Flow, source: NamespaceNode) -> None:
-        options = ["-c", self.address, "-p", str(SINK_PORT + flow.index)]
-        options += ["--cport", str(flow.port), "-C", self.scenario.cc, "-t", str(self.LENGTH_S)]
+        options = ["-c", self.address(flow), "-p", str(SINK_PORT + flow.index)]
+        options += ["--cport", str(flow.port), "-C", flow.cc, "-t", str(self.LENGTH_S)]
         self._clients.append(self._launch(source, *options))
 
     def check(self) -> None:

@@ -88,6 +88,6 @@ def read_result(folder: Path) -> Result:
         raise NoResultError("; ".join(metrics["fidelity"]["reasons"]))
     del metrics["flows"]  # hundreds
     with gzip.open(folder / "series.csv.gz", "rt") as rows:
-        queue = (row.split(",") for row in rows if ",queue_pkts,," in row)
-        time, length = np.array([(row[0], row[3]) for row in queue], dtype=float).T
+        queue = (row.split(",") for row in rows if ",queue_pkts,0,," in row)
+        time, length = np.array([(row[0], row[4]) for row in queue], dtype=float).T
     return Result(run["provenance"]["kernel"], metrics, time, length)

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAB = str(ROOT / "lab" / "run")
 PYTHON = "/usr/bin/python3"  # Debian's, which knows Debian's Mininet
 DUMBBELL = str(ROOT / "mininet" / "dumbbell.py")
+MULTIHOP = str(ROOT / "mininet" / "multihop.py")
 SABOTAGE = str(ROOT / "tests" / "experiment" / "sabotage.py")
 WALL_LIMIT_S = 300
 
@@ -51,6 +52,11 @@ class Lab:
         """One experiment whose files are put into the folder."""
         given = ["--qdisc", qdisc, *options.split(), "--out", str(self.out), "--json"]
         return self.run(DUMBBELL, *given, seed=seed, cwd=cwd)
+
+    def multihop(self, options: str, qdiscs: str, seed: int = 1) -> Done:
+        """The same on a chain."""
+        given = ["--qdiscs", qdiscs, *options.split(), "--out", str(self.out), "--json"]
+        return self.run(MULTIHOP, *given, seed=seed)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""dumbbell.py on a network that lies: the first argument says how. Runs in the guest."""
+"""A script on a network that lies: the arguments say how, which, and its. Runs in the guest."""
 
 import sys
 from contextlib import AbstractContextManager
@@ -11,6 +11,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "mininet"))
 
 import dumbbell
+import multihop
 from aqmlab import netlink, tc, topology
 
 
@@ -50,4 +51,4 @@ WAYS: dict[str, AbstractContextManager[Any]] = {
 
 if __name__ == "__main__":
     with WAYS[sys.argv.pop(1)]:
-        sys.exit(dumbbell.main())
+        sys.exit({"dumbbell": dumbbell, "multihop": multihop}[sys.argv.pop(1)].main())

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from guests import Ended, Lab, abandoned, command, guest_processes
+from guests import Ended, Lab, abandoned, command, folders, guest_processes
 from lablib import ROOT, Kernel
 
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     """However a run ended, it leaves neither processes nor files."""
+    before = folders()  # of others, who may be killed while we look
     yield
     assert guest_processes() == []
-    assert abandoned() == []
+    assert abandoned(before) == []
 
 
 @pytest.fixture

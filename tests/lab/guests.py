@@ -35,7 +35,15 @@ def guest_processes() -> list[int]:
     return found
 
 
-def abandoned() -> list[Path]:
-    """Folders of runs that are no more; each is named after its process."""
-    folders = Path("/dev/shm").glob("aqmkit-*")
-    return [folder for folder in folders if not Path("/proc", folder.name.split("-")[1]).exists()]
+def folders(process: int | None = None) -> set[Path]:
+    """The folders of runs, of all or of one process, after which they are named."""
+    return set(Path("/dev/shm").glob(f"aqmkit-{process or '*'}-*"))
+
+
+def abandoned(before: set[Path]) -> list[Path]:
+    """Folders of runs that are no more, but for those that were there before."""
+    return [
+        folder
+        for folder in folders() - before
+        if not Path("/proc", folder.name.split("-")[1]).exists()
+    ]

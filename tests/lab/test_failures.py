@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from guests import Lab, abandoned, command, guest_processes
+from guests import Lab, command, folders, guest_processes
 from lablib import LAB_FAILED, ROOT, Kernel, cache_dir
 
 LOOP = ["--", "sh", "-c", "echo started; while :; do :; done"]
@@ -103,7 +103,7 @@ def test_not_even_kill_leaves_a_guest() -> None:
     deadline = time.monotonic() + 5
     while guest_processes() and time.monotonic() < deadline:
         time.sleep(0.05)
-    for folder in abandoned():  # all that nobody was left to tidy up
+    for folder in folders(run.pid):  # all that nobody was left to tidy up
         shutil.rmtree(folder)
 
 

@@ -15,7 +15,8 @@ from kinds import VARIANTS, Kind
 from netlink import Netlink
 from shown import STOCK
 
-TC_PATCHES = Path(__file__).resolve().parents[2] / "tc-patches"
+ROOT = Path(__file__).resolve().parents[2]
+TC_PATCHES = ROOT / "tc-patches"
 
 # Prints what TAB offers after the words of its arguments.
 COMPLETE = """
@@ -55,11 +56,12 @@ def offered(*words: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@EVERY_PAGE
-def test_man_page_is_set_without_complaint(name: str) -> None:
+@pytest.mark.parametrize("path", sorted(ROOT.glob("tc*/*.[78]")), ids=lambda path: path.name)
+def test_man_page_is_set_without_complaint(path: Path) -> None:
     # as man does on a terminal of 80 columns, but for bold and underlined letters
     words = ["groff", "-ww", "-man", "-Tascii", "-rLL=78n", "-P-cbou"]
-    done = subprocess.run(words, input=page(name), capture_output=True, text=True, check=True)
+    text = path.read_text()
+    done = subprocess.run(words, input=text, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert max(map(len, done.stdout.splitlines())) <= 80
 
@@ -97,6 +99,19 @@ def test_man_page_explains_every_word(kind: Kind, tc: Tc) -> None:
         explained |= words_explained(page("rem"))
     assert set(shown["options"]) <= explained
     assert shown.keys() - STOCK <= explained
+
+
+def test_man_page_explains_every_parameter_of_pert() -> None:
+    """And tells the default that the module has."""
+    subprocess.run(["modprobe", "tcp_pert"], check=True)
+    text = (ROOT / "tcp_pert/tcp-pert.7").read_text()
+    explained = dict(re.findall(r"^\.TP\n\.B (\w+)\n(.*?)(?=^\.TP|^\.S)", text, re.M | re.S))
+    parameters = Path("/sys/module/tcp_pert/parameters").iterdir()
+    defaults = {file.name: file.read_text().strip() for file in parameters}
+    assert defaults.keys() == explained.keys()
+    for name, default in defaults.items():
+        said = explained[name].replace("\n", " ")
+        assert re.search(rf"\b(default {default}|{default}, the default)\b", said), name
 
 
 @pytest.mark.parametrize("kind", VARIANTS, ids=str, indirect=True)

@@ -104,9 +104,11 @@ def test_early_drops_and_marks_are_counted_apart(calm: Make) -> None:
     assert qdisc.overlimits == 32
 
 
-def test_delay_is_how_long_the_last_packet_waited(calm: Make) -> None:
-    queue = calm({LIMIT: 3, TARGET: 1})
-    queue.fill(3)
+# The clock is read for each of the first 64 packets of a millisecond, then for fewer.
+@pytest.mark.parametrize("packets", [3, 100])
+def test_delay_is_how_long_the_last_packet_waited(calm: Make, packets: int) -> None:
+    queue = calm({LIMIT: packets, TARGET: 1})
+    queue.fill(packets)
     time.sleep(0.25)
     assert queue.read().stats[Stat.DELAY] == 0
     queue.open()  # the queue is full: the packet that sets it going is dropped

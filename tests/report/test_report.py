@@ -62,11 +62,11 @@ def write_run(folder: Path, run: dict[str, object]) -> None:
     folder.mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps(run))
     with gzip.open(folder / "series.csv.gz", "wt") as rows:
-        rows.write("time_s,series,flow,value\n")
+        rows.write("time_s,series,link,flow,value\n")
         for tick in range(200):
-            rows.write(f"{tick / 100:.3f},queue_pkts,,{tick % 100}\n")
-            rows.write(f"{tick / 100:.3f},probability,,0.5\n")
-        rows.write("1.000,goodput_mbps,0,12.5\n")
+            rows.write(f"{tick / 100:.3f},queue_pkts,0,,{tick % 100}\n")
+            rows.write(f"{tick / 100:.3f},probability,0,,0.5\n")
+        rows.write("1.000,goodput_mbps,,0,12.5\n")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -100,6 +101,8 @@ QDISCS = (
     ),
 )
 ACTIONS = ("rttlabel",)
+CONTROLS = ("pert", "pert_pi")  # of the module tcp_pert
+TCP_CC_INFO = 26
 
 
 class QdiscChecks:
@@ -284,6 +287,115 @@ class LabelChecks:
         return seen
 
 
+class ControlChecks:
+    """The checks of the congestion controls, in the order they run."""
+
+    def __init__(self, modules: Path) -> None:
+        self._module = modules / "tcp_pert.ko"
+
+    def is_inserted(self) -> None:
+        insert(self._module)
+        assert self._module.stem in loaded()
+
+    def is_chosen_by_host(self) -> None:
+        for name in CONTROLS:
+            with default_control(name):
+                for family in ADDRESS:
+                    carry(family, seconds=1)
+
+    def is_chosen_by_route(self) -> None:
+        for name in CONTROLS:
+            route = ("ip", "-n", "left", "route")
+            run(*route, "add", "10.0.0.2/32", "dev", "l0", "congctl", name)
+            try:
+                with connected() as (sender, _):
+                    assert control(sender) == name
+            finally:
+                run(*route, "del", "10.0.0.2/32")
+
+    def is_chosen_by_socket(self) -> None:
+        for name in CONTROLS:
+            with connected() as (sender, receiver):
+                sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+                assert control(sender) == name
+                sender.sendall(bytes(100_000))
+                assert len(receiver.recv(100_000, socket.MSG_WAITALL)) == 100_000
+                time.sleep(0.2)
+                told = sender.getsockopt(socket.IPPROTO_TCP, TCP_CC_INFO, 16)
+                enabled, _, average, base = struct.unpack("=4I", told)
+                assert enabled == 1 and 0 < base <= average, (base, average)
+
+    def changes_under_load(self) -> None:
+        parameters = Path("/sys/module") / self._module.stem / "parameters"
+        with default_control("pert"), loaded_link(socket.AF_INET):
+            for value in ("0", "4294967295", "1000000", "5000"):
+                for name in ("tmin", "tmax", "weight", "decrease"):
+                    (parameters / name).write_text(value)
+                time.sleep(LOAD_S / 6)
+
+    def is_traced(self) -> None:
+        enable = TRACING / "events" / "pert" / "enable"
+        (TRACING / "trace").write_text("")
+        enable.write_text("1")
+        try:
+            with default_control("pert_pi"):
+                carry(socket.AF_INET, seconds=1)
+        finally:
+            enable.write_text("0")
+        assert " pert_decide: " in (TRACING / "trace").read_text()
+
+    def is_held_by_its_sockets(self) -> None:
+        with default_control("pert"), connected():
+            try:
+                run("rmmod", self._module.stem)
+            except AssertionError as refusal:
+                assert "in use" in str(refusal), refusal
+            else:
+                raise AssertionError("removed while it was used")
+
+    def comes_and_goes_again(self) -> None:
+        for _ in range(3):
+            run("rmmod", self._module.stem)
+            assert self._module.stem not in loaded()
+            insert(self._module)
+            with default_control("pert"):
+                carry(socket.AF_INET, seconds=0.5)
+        run("rmmod", self._module.stem)
+
+
+@contextmanager
+def default_control(name: str) -> Iterator[None]:
+    """New connections of the left host have this congestion control."""
+    with inside("left"):
+        setting = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+        before = setting.read_text()
+        setting.write_text(name)
+    try:
+        yield
+    finally:
+        with inside("left"):
+            setting.write_text(before)
+
+
+@contextmanager
+def connected() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A connection from left to right: both its ends."""
+    with inside("right"):
+        listener = socket.create_server((ADDRESS[socket.AF_INET], PORT))
+    with inside("left"):
+        sender = socket.create_connection((ADDRESS[socket.AF_INET], PORT), timeout=60)
+    with listener:
+        receiver, _ = listener.accept()
+    # the receiver first: the end that closes first keeps its congestion control for a while
+    with sender, receiver:
+        yield sender, receiver
+
+
+def control(sock: socket.socket) -> str:
+    told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    return told.rstrip(b"\0").decode()
+
+
 def runs_an_experiment(module: Path) -> None:
     """The same script as in the lab, in real time: small, as the processor is an emulated one."""
     insert(module)
@@ -325,6 +437,9 @@ def checks(modules: Path) -> Iterator[Check]:
     for name, method in vars(LabelChecks).items():
         if not name.startswith("_"):
             yield f"rttlabel-{name}", method.__get__(LabelChecks(modules))
+    for name, method in vars(ControlChecks).items():
+        if not name.startswith("_"):
+            yield f"pert-{name}", method.__get__(ControlChecks(modules))
     yield "runs_an_experiment", partial(runs_an_experiment, modules / "sch_rem.ko")
     yield "kernel_is_content", kernel_is_content
 

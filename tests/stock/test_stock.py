@@ -32,6 +32,9 @@ class Built:
     def actions(self) -> list[Path]:
         return sorted(self.folder.glob("act_*.ko"))
 
+    def controls(self) -> list[Path]:
+        return sorted(self.folder.glob("tcp_*.ko"))
+
 
 @pytest.fixture(scope="session", params=kernels.SERIES)
 def built(request: pytest.FixtureRequest) -> Built:
@@ -58,14 +61,21 @@ def test_builds_without_a_warning(built: Built) -> None:
     assert not built.complaints, "\n".join(built.complaints)
 
 
+def aliases(module: Path) -> list[str]:
+    words = ["/sbin/modinfo", "--field", "alias", str(module)]
+    return subprocess.run(words, capture_output=True, text=True).stdout.split()
+
+
 def test_modules_are_found_by_tc(built: Built) -> None:
     """Kernels ask for net-sch-<kind> since 2024, for sch_<kind> before; for actions likewise."""
     for module in (*built.qdiscs(), *built.actions()):
-        told = subprocess.run(
-            ["/sbin/modinfo", "--field", "alias", str(module)], capture_output=True, text=True
-        )
-        wanted = "net-" + module.stem.replace("_", "-", 1)
-        assert wanted in told.stdout.split()
+        assert "net-" + module.stem.replace("_", "-", 1) in aliases(module)
+
+
+def test_modules_are_found_by_tcp(built: Built) -> None:
+    """Kernels ask for tcp_<name>, of which one module may have several."""
+    names = {name for module in built.controls() for name in (module.stem, *aliases(module))}
+    assert names == {f"tcp_{name}" for name in guest.CONTROLS}
 
 
 def test_everything_is_checked(built: Built) -> None:

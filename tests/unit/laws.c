@@ -3,9 +3,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <aqm/dice.h>
 #include <aqm/fixed.h>
 #include <aqm/fifa.h>
 #include <aqm/lred.h>
+#include <aqm/pert.h>
 #include <aqm/pi.h>
 #include <aqm/red.h>
 #include <aqm/rem.h>
@@ -31,6 +33,23 @@ void fixed_exp2(size_t n, const s64 *x, u64 *out)
 {
 	for (size_t i = 0; i < n; i++)
 		out[i] = aqm_exp2(x[i]);
+}
+
+/*
+ * For each of n first throws: which of the packets, packet i with probability[i],
+ * is the first to be hit; packets if none is.
+ */
+void dice_first(size_t n, const u64 *throw, size_t packets,
+		const u64 *probability, u64 *first)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct aqm_dice dice;
+
+		aqm_dice_throw(&dice, throw[i]);
+		for (first[i] = 0; first[i] < packets; first[i]++)
+			if (aqm_dice_hit(&dice, probability[first[i]]))
+				break;
+	}
 }
 
 u64 rem_probability(const struct rem_config *config, u64 price)
@@ -187,6 +206,87 @@ u64 fifa_scaled(const struct fifa_params *params, u64 formula, u64 probability,
 	/* A factor that was kept is the one that was computed. */
 	return fifa_scale(params, &vars, probability, label, mark) == first ?
 		first : U64_MAX;
+}
+
+u64 pert_curve(const struct pert_params *params, u64 delay)
+{
+	return pert_probability(params, delay);
+}
+
+/*
+ * A sender's history: at time[i] an ACK comes for data sent rtt[i] before; the
+ * receiver's clock was at clock[i].
+ */
+void pert_history(const struct pert_params *params, bool one_way, size_t n,
+		  const u64 *time, const u32 *rtt, const u32 *clock,
+		  u64 *average, u32 *base, u64 *delay)
+{
+	struct pert_vars vars = {};
+
+	for (size_t i = 0; i < n; i++) {
+		pert_sample(params, &vars, time[i], rtt[i], clock[i], one_way);
+		average[i] = vars.average;
+		base[i] = vars.base.least;
+		delay[i] = pert_delay(&vars);
+	}
+}
+
+/* Which ACKs for acked[i] segments are taken for delayed ones. */
+void pert_delayed(size_t n, const u32 *acked, bool *delayed)
+{
+	struct pert_vars vars = {};
+
+	for (size_t i = 0; i < n; i++)
+		delayed[i] = pert_is_delayed(&vars, acked[i]);
+}
+
+/* gamma and beta, Q60 a us. */
+void pert_pi_gains(const struct pert_pi_config *config, u64 *gamma, u64 *beta)
+{
+	struct pi_params params;
+
+	pert_pi_params_init(&params, config);
+	*gamma = params.a;
+	*beta = params.b;
+}
+
+/* p, Q48, at ACKs that come at time[i] while the delay is delay[i]. */
+void pert_pi_history(const struct pert_pi_config *config, size_t n,
+		     const u64 *time, const u64 *delay, u64 *probability)
+{
+	struct pi_params params;
+	struct pi_vars vars = {};
+
+	pert_pi_params_init(&params, config);
+	for (size_t i = 0; i < n; i++) {
+		if (pert_pi_due(&vars, time[i]))
+			pert_pi_advance(&params, &vars, time[i], delay[i]);
+		probability[i] = vars.probability;
+	}
+}
+
+/*
+ * ACKs up to una[i] come at time[i], while next[i] is to be sent: which are
+ * responded to, where all may be; certain[i]: the delay is that of certainty.
+ */
+void pert_pauses(u32 spacing, bool coexist, size_t n, const u32 *una,
+		 const u32 *next, const u32 *time, const bool *certain,
+		 bool *responded)
+{
+	struct pert_pause pause = {};
+
+	for (size_t i = 0; i < n; i++) {
+		pert_relieve(&pause, time[i], certain[i]);
+		responded[i] = pert_may_respond(&pause, una[i], next[i]);
+		if (responded[i])
+			pert_responded(&pause, next[i], spacing,
+				       coexist && certain[i]);
+	}
+}
+
+u32 pert_window(u32 window, u64 decrease)
+{
+	return pert_decreased(window, decrease);
 }
 
 /* qhat, eq. (16). */

@@ -17,6 +17,7 @@ PROB_ONE = 1 << 32
 REAL_ONE = 1 << 48
 PRICE_ONE = 1 << 40
 
+U32s = npt.NDArray[np.uint32]
 U64s = npt.NDArray[np.uint64]
 
 
@@ -36,10 +37,11 @@ def library() -> ctypes.CDLL:
         lib = ctypes.CDLL(str(path))
     lib.fixed_mul.restype = ctypes.c_uint64
     lib.fixed_smul.restype = ctypes.c_int64
-    for function in (
-        "rem_probability", "rem_price_max", "lred_ratio_after", "fifa_scaled",
+    of_u64 = (
+        "rem_probability", "rem_price_max", "lred_ratio_after", "fifa_scaled", "pert_curve",
         "xqm_quiescent_rate", "xqm_hits",
-    ):  # fmt: skip
+    )  # fmt: skip
+    for function in of_u64:
         getattr(lib, function).restype = ctypes.c_uint64
     lib.xqm_hidden.restype = ctypes.c_bool
     lib.xqm_since.restype = ctypes.c_uint32
@@ -72,6 +74,16 @@ def _map(function: str, x: npt.NDArray[np.uint64 | np.int64]) -> U64s:
 
 log2 = functools.partial(_map, "fixed_log2")
 exp2 = functools.partial(_map, "fixed_exp2")
+
+
+def dice_first(throw: U64s, probability: U64s) -> U64s:
+    """For each throw: the first packet that is hit, of which each has its probability (Q32)."""
+    first = np.empty_like(throw)
+    library().dice_first(
+        ctypes.c_size_t(len(throw)), pointer(throw), ctypes.c_size_t(len(probability)),
+        pointer(probability), pointer(first),
+    )  # fmt: skip
+    return first
 
 
 class RemConfig(ctypes.Structure):
@@ -163,9 +175,7 @@ class PiConfig(ctypes.Structure):
     ]
 
 
-def pi_history(
-    config: PiConfig, unit: int, time: U64s, backlog: U64s, eager: bool = False
-) -> U64s:
+def pi_history(config: PiConfig, unit: int, time: U64s, backlog: U64s, eager: bool = False) -> U64s:
     """Probability (Q48) before each change of the queue."""
     probability = np.empty_like(time)
     library().pi_history(
@@ -241,6 +251,55 @@ def fifa_scaled(params: FifaParams, formula: int, probability: int, label: int, 
     )
 
 
+class PertParams(ctypes.Structure):
+    """struct pert_params."""
+
+    _fields_ = [
+        ("min", ctypes.c_uint32),
+        ("max", ctypes.c_uint32),
+        ("probability", ctypes.c_uint64),
+        ("weight", ctypes.c_uint64),
+        ("time_constant", ctypes.c_uint32),
+        ("window", ctypes.c_uint32),
+    ]
+
+
+class PertPiConfig(ctypes.Structure):
+    """struct pert_pi_config."""
+
+    _fields_ = [
+        ("target", ctypes.c_uint32),
+        ("proportional", ctypes.c_uint32),
+        ("integral", ctypes.c_uint32),
+        ("sampling", ctypes.c_uint32),
+    ]
+
+
+def pert_curve(params: PertParams, delay: int) -> int:
+    """The probability, Q32, for a queueing delay in Q24 us."""
+    return int(library().pert_curve(ctypes.byref(params), u64(delay)))
+
+
+@dataclass(frozen=True)
+class PertHistory:
+    """After each ACK: S (Q24 us), P (us), and the queueing delay (Q24 us)."""
+
+    average: U64s
+    base: U32s
+    delay: U64s
+
+
+def pert_history(
+    params: PertParams, time: U64s, rtt: U32s, clock: U32s | None = None
+) -> PertHistory:
+    """What a sender has measured after each ACK; the way there only, if a clock is given."""
+    found = PertHistory(np.empty_like(time), np.empty_like(rtt), np.empty_like(time))
+    library().pert_history(
+        ctypes.byref(params), clock is not None, ctypes.c_size_t(len(time)), pointer(time),
+        pointer(rtt), pointer(rtt if clock is None else clock),
+        pointer(found.average), pointer(found.base), pointer(found.delay),
+
+
 class XqmConfig(ctypes.Structure):
     """struct xqm_config."""
 
@@ -296,6 +355,54 @@ def xqm_history(
         pointer(found.throughput), pointer(found.share), pointer(found.present),
     )  # fmt: skip
     return found
+
+
+def pert_delayed(acked: list[int]) -> list[bool]:
+    """Which ACKs for so many segments each are taken for delayed ones."""
+    delayed = np.empty(len(acked), dtype=np.bool_)
+    library().pert_delayed(
+        ctypes.c_size_t(len(acked)), pointer(np.array(acked, dtype=np.uint32)), pointer(delayed)
+    )
+    return [bool(one) for one in delayed]
+
+
+def pert_pi_gains(config: PertPiConfig) -> tuple[int, int]:
+    """Gamma and beta, Q60 a us."""
+    gamma, beta = ctypes.c_uint64(), ctypes.c_uint64()
+    library().pert_pi_gains(ctypes.byref(config), ctypes.byref(gamma), ctypes.byref(beta))
+    return gamma.value, beta.value
+
+
+def pert_pi_history(config: PertPiConfig, time: U64s, delay: U64s) -> U64s:
+    """Probability (Q48) at each ACK; times in us, delays in Q24 us."""
+    probability = np.empty_like(time)
+    library().pert_pi_history(
+        ctypes.byref(config), ctypes.c_size_t(len(time)), pointer(time), pointer(delay),
+        pointer(probability),
+    )  # fmt: skip
+    return probability
+
+
+def pert_pauses(
+    spacing: int,
+    una: U32s,
+    following: U32s,
+    time: U32s,
+    certain: npt.NDArray[np.bool_],
+    coexist: bool = False,
+) -> list[int]:
+    """Which ACKs a sender responds to that may respond to each."""
+    responded = np.empty(len(una), dtype=np.bool_)
+    library().pert_pauses(
+        spacing, coexist, ctypes.c_size_t(len(una)), pointer(una), pointer(following),
+        pointer(time), pointer(certain), pointer(responded),
+    )  # fmt: skip
+    return [int(index) for index in np.flatnonzero(responded)]
+
+
+def pert_window(window: int, decrease: float) -> int:
+    """The window after an early response."""
+    return int(library().pert_window(window, u64(round(decrease * PROB_ONE))))
 
 
 def xqm_quiescent(share: int, rtt: int) -> int:

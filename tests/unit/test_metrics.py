@@ -26,7 +26,11 @@ from aqmlab.metrics import (
 from aqmlab.netlink import attribute, attributes
 from aqmlab.sampler import SPLITS, flow_state
 from aqmlab.scenario import (
+    Link,
     Scenario,
+    parse_delays,
+    parse_list,
+    parse_names,
     parse_qdisc,
     parse_rate,
     parse_rtt,
@@ -36,9 +40,11 @@ from aqmlab.scenario import (
 
 MS = 1_000_000  # ns
 S = 1_000_000_000  # ns
+LINK = Link(64_000_000, "pfifo limit 120")
 SCENARIO = Scenario(
-    qdisc="pfifo limit 120",
-    rate_bps=64_000_000,
+    links=(LINK,),
+    long=2,
+    cross=0,
     rtts_us=(80_000, 80_000),
     mtu=1000,
     ipv6=False,
@@ -46,9 +52,8 @@ SCENARIO = Scenario(
     window=None,
     duration_s=30.0,
     warmup_s=10.0,
-    cc="reno",
+    cc=("reno", "cubic"),
     ecn=False,
-    loss=0.0,
     start_spread_s=5.0,
     traffic="bulk",
     seed=1,
@@ -96,6 +101,29 @@ def test_refused_rtts(text: str) -> None:
         parse_rtt(text)
 
 
+def test_congestion_controls_are_dealt_round() -> None:
+    assert parse_names("reno") == ("reno",)
+    assert parse_names("pert_pi,cubic") == ("pert_pi", "cubic")
+    for text in ("", "reno,", "re no"):
+        with pytest.raises(ValueError, match="reno,cubic"):
+            parse_names(text)
+    five = replace(SCENARIO, long=5, rtts_us=(80_000,) * 5, cc=("reno", "cubic", "bbr"))
+    flows = five.flow_list()
+    assert [flow.cc for flow in flows] == ["reno", "cubic", "bbr", "reno", "cubic"]
+
+
+def test_delays_and_lists() -> None:
+    assert parse_delays("5ms:10ms") == (5000, 10_000)
+    assert parse_delays("0ms") == (0, 0)
+    for text in ("5", "10ms:5ms", "1ms:2ms:3ms", "6s", ""):
+        with pytest.raises(ValueError, match="ms"):
+            parse_delays(text)
+    assert parse_list(parse_rate)("1mbit,2mbit") == (1_000_000, 2_000_000)
+    assert parse_list(parse_qdisc, ";")("red limit 9; pfifo") == ("red limit 9", "pfifo")
+    with pytest.raises(ValueError, match="'' is not of the form"):
+        parse_list(parse_rate)("1mbit,")
+
+
 def test_a_qdisc_is_words_on_one_line() -> None:
     assert parse_qdisc(" rem  target 20 ") == "rem target 20"
     for text in ("", "  ", "pfifo\nqdisc del dev lo root"):
@@ -104,9 +132,10 @@ def test_a_qdisc_is_words_on_one_line() -> None:
 
 
 def test_starts_are_the_seed_s_and_count_from_the_first() -> None:
-    flows = replace(SCENARIO, rtts_us=(80_000,) * 50).flow_list()
-    assert flows == replace(SCENARIO, rtts_us=(80_000,) * 50).flow_list()
-    assert flows != replace(SCENARIO, rtts_us=(80_000,) * 50, seed=2).flow_list()
+    many = replace(SCENARIO, long=50, rtts_us=(80_000,) * 50)
+    flows = many.flow_list()
+    assert flows == many.flow_list()
+    assert flows != replace(many, seed=2).flow_list()
     assert min(flow.start_s for flow in flows) == 0
     assert 4 < max(flow.start_s for flow in flows) <= 5
     assert len({flow.port for flow in flows}) == 50
@@ -140,18 +169,17 @@ def test_percentile_is_the_least_that_enough_do_not_exceed(values: list[int], sh
 
 def test_the_null_model() -> None:
     # A queue of 100 packets of 1014 bytes at 64 Mb/s is 12.675 ms.
-    delay = queue_delay_s(100, SCENARIO)
-    assert delay == pytest.approx(0.012675)
-    assert null_model_jain([0.08, 0.08], delay) == pytest.approx(1)
+    assert queue_delay_s(100, 1014, 64_000_000) == pytest.approx(0.012675)
+    assert null_model_jain([0.08, 0.08]) == pytest.approx(1)
     # Shares of 2 to 1.
-    assert null_model_jain([0.05, 0.11], 0.01) == pytest.approx(9 / 10)
+    assert null_model_jain([0.06, 0.12]) == pytest.approx(9 / 10)
 
 
 def reading(time_ns: int, **changes: int | list[FlowState] | None) -> Reading:
     flows = changes.pop("flows", None) or [FLOW, FLOW]
     assert isinstance(flows, list)
     counters = Counters(0, sent=0, sent_bytes=0, queued=0, drops=0, overflow=0, marks=0)
-    return Reading(time_ns, replace(counters, **changes), flows)  # type: ignore[arg-type]
+    return Reading(time_ns, [replace(counters, **changes)], flows)  # type: ignore[arg-type]
 
 
 def test_metrics_between_two_readings() -> None:
@@ -170,27 +198,109 @@ def test_metrics_between_two_readings() -> None:
         ],
     )
     queue = [QueueSample(i * 10 * MS, packets, 0, None) for i, packets in enumerate([0, 10, 20])]
-    found = measure(SCENARIO, queue, warm, end, None)
+    found = measure(SCENARIO, [queue], warm, end, [None])
+    (link,) = found.links
     arrivals = 79_000 + 1000 + 10
     assert found.goodput_mbps == pytest.approx(60)
     assert [flow.goodput_mbps for flow in found.flows] == pytest.approx([40, 20])
     assert [flow.retransmits for flow in found.flows] == [70, 30]
     assert [flow.rtt_ms for flow in found.flows] == [80, 80]
+    assert [flow.cc for flow in found.flows] == ["reno", "cubic"]
     assert found.jain == pytest.approx(0.9)
-    assert found.utilization == pytest.approx(0.5)
-    assert found.mean_queue_pkts == 10
-    assert found.stddev_queue_pkts == pytest.approx((200 / 3) ** 0.5)
-    assert found.p99_queue_pkts == 20
-    assert found.arrivals == arrivals
-    assert found.drop_rate == pytest.approx(1000 / arrivals)
-    assert found.mark_rate == pytest.approx(100 / arrivals)
-    assert found.overflow_drops == 100
+    assert link.utilization == pytest.approx(0.5)
+    assert link.mean_queue_pkts == 10
+    assert link.stddev_queue_pkts == pytest.approx((200 / 3) ** 0.5)
+    assert link.p99_queue_pkts == 20
+    assert link.arrivals == arrivals
+    assert link.drop_rate == pytest.approx(1000 / arrivals)
+    assert link.mark_rate == pytest.approx(100 / arrivals)
+    assert link.overflow_drops == 100
     assert found.null_model_jain == pytest.approx(1)
+
+
+CHAIN = replace(
+    SCENARIO,
+    links=(LINK, Link(32_000_000, "pfifo"), LINK),
+    long=2,
+    cross=1,
+    rtts_us=(80_000, 80_000, 40_000, 50_000, 60_000),
+)
+
+
+def test_flows_of_a_chain_and_the_queues_they_meet() -> None:
+    flows = replace(CHAIN, reverse=6).flow_list()
+    there = ["AD", "AD", "AB", "BC", "CD"]
+    assert [flow.path for flow in flows] == there + ["DA", "DA", "BA", "CB", "DC", "DA"]
+    assert [flow.rtt_us for flow in flows[5:]] == [80_000, 80_000, 40_000, 50_000, 60_000, 80_000]
+    assert len({flow.port for flow in flows}) == 11
+    assert len(CHAIN.queues) == 3
+    queues = replace(CHAIN, reverse=6).queues
+    assert [(queue.near, queue.far) for queue in queues] == [
+        *((0, 1), (1, 2), (2, 3)),
+        *((1, 0), (2, 1), (3, 2)),
+    ]
+    for flow in (flows[3], flows[8]):
+        assert [flow.crosses(queue) for queue in queues] == [False, True, False] * 2
+    assert all(flows[0].crosses(queue) and flows[5].crosses(queue) for queue in queues)
+
+
+def chain_reading(seconds: int, flow_rates_bps: list[int], sent: list[int]) -> Reading:
+    flows = [replace(FLOW, acked_bytes=rate * seconds // 8) for rate in flow_rates_bps]
+    counters = [
+        Counters(
+            shaped_bytes=1014 * n, sent=n, sent_bytes=0, queued=0, drops=0, overflow=0, marks=0
+        )
+        for n in sent
+    ]
+    return Reading(seconds * S, counters, flows)
+
+
+def test_metrics_of_a_chain() -> None:
+    rates = [3_000_000, 5_000_000, 8_000_000, 7_000_000, 6_000_000]
+    warm, end = (chain_reading(s, rates, [1000 * s, 2000 * s, 3000 * s]) for s in (10, 30))
+    samples = [[QueueSample(0, packets, 0, None)] for packets in (100, 50, 0)]
+    found = measure(CHAIN, samples, warm, end, [None, 1.5, None])
+    # The first link's flows are the long ones and its own.
+    assert found.goodput_mbps == pytest.approx(16)
+    assert found.jain == pytest.approx(jain([3, 5, 8]))
+    # Four Mb/s of payload, 948 bytes a packet of 1014, of a third of 64 Mb/s.
+    assert found.long_share == pytest.approx(4 / 948 * 1014 / (64 / 3))
+    # 100 packets at 64 Mb/s wait as long as 50 at 32: 12.675 ms.
+    assert found.null_model_jain == pytest.approx(jain([1 / 0.10535, 1 / 0.10535, 1 / 0.052675]))
+    assert [link.mean_queue_pkts for link in found.links] == [100, 50, 0]
+    assert [link.utilization for link in found.links] == pytest.approx(
+        [8.112 / 64, 16.224 / 32, 24.336 / 64]
+    )
+    assert [link.response_time_s for link in found.links] == [None, 1.5, None]
+    shown = found.as_dict()
+    assert isinstance(shown["links"], list)
+    assert shown["links"][1]["mean_queue_pkts"] == 50
+    assert "mean_queue_pkts" not in shown
+
+
+def test_both_directions_have_metrics_of_their_own() -> None:
+    both = replace(SCENARIO, reverse=1)
+    counters = [
+        Counters(0, sent=sent, sent_bytes=0, queued=0, drops=0, overflow=0, marks=0)
+        for sent in (0, 900, 0, 800)
+    ]
+    warm = Reading(10 * S, counters[::2], [FLOW, FLOW, FLOW])
+    acked = [replace(FLOW, acked_bytes=n * 2_500_000) for n in (1, 3, 7)]
+    end = Reading(30 * S, counters[1::2], acked)
+    samples = [[QueueSample(0, packets, 0, None)] for packets in (100, 20)]
+    found = measure(both, samples, warm, end, [None, None])
+    assert found.reverse
+    assert [flow.goodput_mbps for flow in found.flows] == pytest.approx([1, 3])
+    assert [(flow.path, flow.goodput_mbps) for flow in found.reverse.flows] == [("BA", 7)]
+    shown = found.as_dict()
+    assert (shown["arrivals"], shown["mean_queue_pkts"]) == (900, 100)
+    assert isinstance(shown["reverse"], dict)
+    assert (shown["reverse"]["arrivals"], shown["reverse"]["mean_queue_pkts"]) == (800, 20)
 
 
 def test_what_a_qdisc_does_not_tell_stays_unknown() -> None:
     warm, end = reading(10 * S, marks=None), reading(30 * S, marks=None, overflow=None)
-    found = measure(SCENARIO, [QueueSample(0, 0, 0, None)], warm, end, None)
+    (found,) = measure(SCENARIO, [[QueueSample(0, 0, 0, None)]], warm, end, [None]).links
     assert found.mark_rate is None
     assert found.overflow_drops is None
     assert found.drop_rate == 0
@@ -241,34 +351,43 @@ def test_tcp_info() -> None:
 # Verdicts
 
 
-def busy_link(share: float, queues: list[int], scenario: Scenario = SCENARIO) -> list[QueueSample]:
+def busy_link(share: float, queues: list[int], rate_bps: int = 64_000_000) -> list[QueueSample]:
     """Samples of a link that delivers SHARE of its rate whenever packets wait."""
     samples, sent = [], 0.0
     for i, packets in enumerate(queues):
         samples.append(QueueSample(i * 10 * MS, packets, round(sent), None))
-        sent += share * scenario.rate_bps / 8 / 100 * (1.0 if packets else 0.1)
+        sent += share * rate_bps / 8 / 100 * (1.0 if packets else 0.1)
     return samples
+
+
+def shaper_ratio(samples: list[QueueSample], rate_bps: int = 64_000_000) -> float | None:
+    return fidelity.shaper_ratio(samples, rate_bps, SCENARIO.frame_bytes)
+
+
+def check_shaper(samples: list[QueueSample]) -> list[str]:
+    (queue,) = SCENARIO.queues
+    return fidelity.check_shaper("r1-eth0", samples, queue, SCENARIO.frame_bytes)
 
 
 @given(st.lists(st.integers(0, 120), min_size=300, max_size=300), st.floats(0.5, 1.5))
 def test_the_shaper_is_judged_by_what_left_while_packets_waited(
     queues: list[int], share: float
 ) -> None:
-    found = fidelity.shaper_ratio(busy_link(share, queues), SCENARIO)
+    found = shaper_ratio(busy_link(share, queues))
     assert found is None or found == pytest.approx(share, rel=1e-3)
 
 
 def test_a_slow_or_a_fast_shaper_is_reported() -> None:
     waiting = [20] * 2000
-    assert fidelity.check_shaper(busy_link(1.0, waiting), SCENARIO) == []
+    assert check_shaper(busy_link(1.0, waiting)) == []
     for share in (0.95, 1.05):
-        (reason,) = fidelity.check_shaper(busy_link(share, waiting), SCENARIO)
-        assert f"{share:.1%} of its rate" in reason
+        (reason,) = check_shaper(busy_link(share, waiting))
+        assert f"the shaper of r1-eth0 delivered {share:.1%} of its rate" in reason
 
 
 def test_a_queue_that_runs_empty_between_samples_raises_no_alarm() -> None:
     # Never more than two packets at a sample: nothing shows that the link was busy.
-    assert fidelity.shaper_ratio(busy_link(0.5, [2] * 2000), SCENARIO) is None
+    assert shaper_ratio(busy_link(0.5, [2] * 2000)) is None
     # Mostly nearly empty, and sometimes long: only the long stretches are held to the rate.
     samples = busy_link(0.6, [3] * 3000)
     offset = samples[-1]
@@ -278,14 +397,12 @@ def test_a_queue_that_runs_empty_between_samples_raises_no_alarm() -> None:
         )
         for s in busy_link(1.0, [100] * 500)
     ]
-    assert fidelity.shaper_ratio(samples, SCENARIO) == pytest.approx(1, abs=0.01)
+    assert shaper_ratio(samples) == pytest.approx(1, abs=0.01)
 
 
 def test_slow_links_are_judged_over_longer_windows() -> None:
-    slow = replace(SCENARIO, rate_bps=2_000_000)
-    assert fidelity.shaper_ratio(busy_link(0.9, [20] * 3000, slow), slow) == pytest.approx(
-        0.9, rel=1e-3
-    )
+    slow = 2_000_000
+    assert shaper_ratio(busy_link(0.9, [20] * 3000, slow), slow) == pytest.approx(0.9, rel=1e-3)
 
 
 DEVICE = DeviceState(
@@ -296,17 +413,17 @@ DEVICE = DeviceState(
     received=0,
     dropped=0,
     line_drops=0,
-    lossy=False,
+    loss=0.0,
 )
 
 
-def verdict(loss: float = 0.0, **changes: object) -> list[str]:
+def verdict(**changes: object) -> list[str]:
     """Of a device that was DEVICE before and is changed after."""
     after = replace(DEVICE, **changes)  # type: ignore[arg-type]
-    before = replace(DEVICE, lossy=after.lossy)
+    before = replace(DEVICE, loss=after.loss)
     stacks = {"h1": {"Ip:InDiscards": 1}}
     return fidelity.check_devices(
-        Inspection({DEVICE.name: before}, stacks), Inspection({DEVICE.name: after}, stacks), loss
+        Inspection({DEVICE.name: before}, stacks), Inspection({DEVICE.name: after}, stacks)
     )
 
 
@@ -319,16 +436,16 @@ def test_devices() -> None:
 
 
 def test_a_lossy_line_must_lose_its_share() -> None:
-    assert verdict(0.01, lossy=True, sent=99_000, line_drops=1000) == []
-    assert verdict(0.01, lossy=True, sent=99_000, line_drops=1100) == []
-    (reason,) = verdict(0.01, lossy=True, sent=98_000, line_drops=2000)
+    assert verdict(loss=0.01, sent=99_000, line_drops=1000) == []
+    assert verdict(loss=0.01, sent=99_000, line_drops=1100) == []
+    (reason,) = verdict(loss=0.01, sent=98_000, line_drops=2000)
     assert reason == "h1-eth0 lost 2000 of 100000 packets, asked for 1.00%"
 
 
 def test_losses_of_the_stack() -> None:
     before = Inspection({}, {"r1": {"Ip:OutNoRoutes": 2}})
     after = Inspection({}, {"r1": {"Ip:OutNoRoutes": 5, "TcpExt:RcvPruned": 0}})
-    assert fidelity.check_devices(before, after, 0) == [
+    assert fidelity.check_devices(before, after) == [
         "the network stack of r1 lost packets: Ip:OutNoRoutes 3"
     ]
 
@@ -338,18 +455,21 @@ def test_every_packet_is_accounted_for() -> None:
     assert fidelity.check_hops([Hop("on the way", 100, 98)]) == [
         "2 of 100 packets were lost on the way"
     ]
-    assert fidelity.check_rest(reading(0).counters) == []
-    assert fidelity.check_rest(reading(0, queued=2).counters) == [
-        "the queue at rest says it holds 2 packets"
+    assert fidelity.check_rest("r1-eth0", *reading(0).counters) == []
+    assert fidelity.check_rest("r1-eth0", *reading(0, queued=2).counters) == [
+        "the queue of r1-eth0 at rest says it holds 2 packets"
     ]
 
 
 def test_joined_packets_are_seen_by_their_size() -> None:
-    end = reading(30 * S, sent=1000, sent_bytes=1_014_000)
-    assert fidelity.check_packets(reading(10 * S), end, SCENARIO) == []
-    end = reading(30 * S, sent=500, sent_bytes=1_014_000)
-    (reason,) = fidelity.check_packets(reading(10 * S), end, SCENARIO)
-    assert "packets of 2028 bytes" in reason
+    def reasons(sent: int) -> list[str]:
+        (warm,) = reading(10 * S).counters
+        (end,) = reading(30 * S, sent=sent, sent_bytes=1_014_000).counters
+        return fidelity.check_packets("r1-eth0", warm, end, SCENARIO.frame_bytes)
+
+    assert reasons(1000) == []
+    (reason,) = reasons(500)
+    assert "packets of 2028 bytes on average met the queue of r1-eth0" in reason
 
 
 def test_flows_are_held_back_by_the_network_alone() -> None:

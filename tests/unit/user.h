@@ -18,6 +18,10 @@ typedef int64_t s64;
 #define U64_MAX UINT64_MAX
 #define S64_MAX INT64_MAX
 
+#define noinline __attribute__((__noinline__))
+#define likely(condition) (condition)
+#define unlikely(condition) (condition)
+
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define BIT_ULL(bit) (1ULL << (bit))
 #define min_t(type, a, b) min((type)(a), (type)(b))
@@ -45,6 +49,11 @@ static inline int fls64(u64 x)
 static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned int shift)
 {
 	return (__uint128_t)a * b >> shift;
+}
+
+static inline u64 mul_u64_u32_shr(u64 a, u32 b, unsigned int shift)
+{
+	return mul_u64_u64_shr(a, b, shift);
 }
 
 /* The kernel's, which has no floating point, gives the same. */

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hosts with PERT keep a DropTail queue short, and share the link."""
+
+from typing import Any
+
+import pytest
+
+from conftest import DUMBBELL, Lab
+
+# The paper's section 4.2 at 60 ms, in packets of 1500 bytes; the buffer is the BDP.
+LINK = "--flows 50 --rate 150mbit --rtt 60ms --mtu 1500 --duration 60 --warmup 25 --cc"
+BUFFER = "pfifo limit 743"
+
+
+def run(lab: Lab, control: str, parameters: str = "") -> dict[str, Any]:
+    script = f'modprobe tcp_pert {parameters} && exec "$@"'
+    options = ["--qdisc", BUFFER, *LINK.split(), control, "--out", str(lab.out), "--json"]
+    done = lab.run("sh", "-c", script, "sh", DUMBBELL, *options)
+    assert done.status == 0, done.errors
+    return done.metrics
+
+
+def missed(metrics: dict[str, Any]) -> set[str]:
+    """The gates that a run misses."""
+    rates = [flow["goodput_mbps"] for flow in metrics["flows"]]
+    gates = {
+        "fairness": metrics["jain"] >= 0.98,
+        "least share": min(rates) >= sum(rates) / len(rates) / 2,
+        "loss": metrics["drop_rate"] == 0,
+        "queue": 5 <= metrics["queue_delay_ms"] <= 8.5,
+        "utilization": metrics["utilization"] >= 0.985,
+    }
+    return {name for name, met in gates.items() if not met}
+
+
+def test_pert_at_60_ms(lab: Lab) -> None:
+    assert missed(run(lab, "pert")) == set()
+
+
+def test_pert_without_its_filter_of_delayed_acks(lab: Lab) -> None:
+    """So that the test above is one that can fail."""
+    assert {"fairness", "least share"} <= missed(run(lab, "pert", "delack_filter=0"))
+
+
+def test_pert_pi_holds_its_target(lab: Lab) -> None:
+    metrics = run(lab, "pert_pi")
+    assert metrics["queue_delay_ms"] == pytest.approx(3, abs=0.3)
+    assert metrics["drop_rate"] <= 1e-4
