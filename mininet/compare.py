@@ -5,6 +5,8 @@
         --case RED+ 'fifa base red' --label socket \\
         -- --flows 30 --rate 30mbit --rtt 40ms:330ms --duration 120 --warmup 30
 
+The metrics are dumbbell.py's, and fifa_null_jain: Jain's index as FIFA's null model has it.
+
 What follows a case's qdisc, up to the next case, are options of dumbbell.py for that case alone;
 what follows "--" are options for all.
 """
@@ -28,6 +30,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 from rich.table import Column, Table
+
+from fifa_null import exponents, fifa_null_jain
 
 ROOT = Path(__file__).resolve().parent.parent
 # Student's t for a two-sided interval of 95 %, by number of runs.
@@ -104,6 +108,9 @@ def run(job: Job, common: tuple[str, ...]) -> dict[str, Any]:
     if done.returncode:
         raise SystemExit(f"{job.case.name}, seed {job.seed}:\n{done.stderr}")
     metrics: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    rtts = [flow["rtt_ms"] for flow in metrics["flows"]]
+    scaling = exponents(job.case.options[1])
+    metrics["fifa_null_jain"] = fifa_null_jain(rtts, metrics["queue_delay_ms"], *scaling)
     return metrics
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from functools import partial
 
-from aqmlab.cli import Parser, add_common_options, carry_out, checked, common_fields, whole
+from aqmlab.cli import Parser, add_common_options, carry_out, checked, scenario_of, whole
 from aqmlab.experiment import run
 from aqmlab.scenario import (
     MAX_FLOWS,
@@ -35,12 +35,13 @@ def arguments(argv: list[str] | None = None) -> tuple[Scenario, argparse.Namespa
     add("--loss", type=checked(parse_share), default=0.0, help="at random, after the queue: 1%%")
     add_common_options(parser)
     args = parser.parse_args(argv)
-    scenario = Scenario(
+    scenario = scenario_of(
+        parser,
+        args,
         links=(Link(args.rate, args.qdisc, args.loss),),
         long=args.flows,
         cross=0,
         rtts_us=args.rtt.deal(args.flows),
-        **common_fields(parser, args),
     )
     return scenario, args
 

@@ -15,7 +15,7 @@ from aqmlab.cli import (
     add_common_options,
     carry_out,
     checked,
-    common_fields,
+    scenario_of,
     whole,
 )
 from aqmlab.errors import ExperimentError
@@ -94,12 +94,13 @@ def arguments(argv: list[str] | None = None) -> tuple[Scenario, argparse.Namespa
     if args.equal_rtt and args.warmup < MIN_MEASURED_S:
         parser.error(f"--equal-rtt: needs a --warmup of {MIN_MEASURED_S:g} s or more")
     losses = args.loss if len(args.loss) > 1 else args.loss * links
-    scenario = Scenario(
+    scenario = scenario_of(
+        parser,
+        args,
         links=tuple(map(Link, args.rates, args.qdiscs, losses)),
         long=args.long,
         cross=args.cross,
         rtts_us=base_rtts_us(args, links),
-        **common_fields(parser, args),
     )
     shortest = min(scenario.rtts_us) / US_PER_S
     if shortest < MIN_RTT:

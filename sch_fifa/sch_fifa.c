@@ -146,10 +146,11 @@ static void fifa_update_base(struct Qdisc *sch, u64 now)
 		fifa_advance_base(sch, now);
 }
 
-/* The base's probability for a packet that arrives, Q32. */
-static u64 fifa_base_probability(struct Qdisc *sch, u64 now)
+/* The base's probability for a packet that arrives. */
+static struct red_odds fifa_base_odds(struct Qdisc *sch, u64 now)
 {
 	struct fifa_sched_data *q = qdisc_priv(sch);
+	struct red_odds odds = { .whole = AQM_PROB_ONE };
 
 	fifa_update_base(sch, now);
 	switch (q->base) {
@@ -158,11 +159,13 @@ static u64 fifa_base_probability(struct Qdisc *sch, u64 now)
 			    aqm_backlog(sch, &q->queue),
 			    red_is_idle(&q->red, now) ?
 			    aqm_mean_send_time(&q->queue) : 0);
-		return red_probability(&q->red_params, &q->red);
+		return red_odds(&q->red_params, &q->red);
 	case TC_FIFA_PI:
-		return pi_probability(&q->pi);
+		odds.part = pi_probability(&q->pi);
+		return odds;
 	default:
-		return q->rem.probability;
+		odds.part = q->rem.probability;
+		return odds;
 	}
 }
 
@@ -216,27 +219,30 @@ static int fifa_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	struct fifa_sched_data *q = qdisc_priv(sch);
 	u16 label = q->config.scale ? aqm_label(skb) : 0;
 	u64 now = aqm_now(&q->queue);
-	u64 base = fifa_base_probability(sch, now);
-	u64 probability = base;
+	struct red_odds base = fifa_base_odds(sch, now);
+	struct red_odds odds = base;
 	enum aqm_verdict verdict;
 	bool hit;
 
 	if (label) {
 		label = fifa_clamp(&q->params, label);
 		fifa_update(&q->params, &q->vars, now, label);
-		if (base)
-			probability = fifa_scale(&q->params, &q->vars, base,
-						 label, aqm_markable(&q->queue,
-								     skb));
-		q->stats.scaled = probability;
+		odds.whole = AQM_PROB_ONE;
+		if (base.part)
+			odds.part = fifa_scale(&q->params, &q->vars,
+					       red_probability(base), label,
+					       aqm_markable(&q->queue, skb));
+		q->stats.scaled = odds.part;
 	}
 
-	hit = aqm_hit(&q->queue, probability);
+	hit = aqm_hit_of(&q->queue, odds.part, odds.whole);
 	if (hit && q->base == TC_FIFA_RED)
 		red_hit(&q->red);
 	verdict = aqm_enqueue(skb, sch, &q->queue, hit, now);
-	trace_fifa_decide(sch, qdisc_pkt_len(skb), label, &q->vars, base,
-			  probability, verdict);
+	if (trace_fifa_decide_enabled())
+		trace_fifa_decide(sch, qdisc_pkt_len(skb), label, &q->vars,
+				  red_probability(base), red_probability(odds),
+				  verdict);
 	fifa_count(q, label, aqm_cb(skb)->packets, verdict);
 	if (aqm_dropped(verdict))
 		return qdisc_drop(skb, sch, to_free);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which packets are hit, each with a probability of its own, at the price of one
- * random number for each that is.
+ * random number for each that is, and without a division.
  *
  * The chance that none of the packets since the last hit was hit is
  *
@@ -11,16 +11,22 @@
  * [0, 1) when the last was hit, is hit. For as long as s is above it, u is
  * uniform over [0, s): it leaves the next packet with just the probability that
  * it asks for, whatever came before, as a random number of its own would.
+ *
+ * Only the ratio of s and u counts: for p = a / b, s is multiplied by b - a and
+ * u by b.
  */
 #ifndef AQM_DICE_H
 #define AQM_DICE_H
 
 #include "fixed.h"
 
+/* s and u are scaled up, by this many places, when s has come down to less. */
+#define AQM_DICE_SHIFT	16
+
 /**
  * struct aqm_dice - what decides who is hit
- * @spared: s, Q64, rounded down by less than 2^-64 a packet
- * @thrown: u, Q64
+ * @spared: s, scaled as u is; rounded down by less than 2^-48 a packet
+ * @thrown: u, rounded up likewise
  */
 struct aqm_dice {
 	u64 spared;
@@ -41,20 +47,29 @@ static inline void aqm_dice_throw(struct aqm_dice *dice, u64 random)
 /**
  * aqm_dice_hit() - is this packet hit?
  * @dice: dice, thrown since the last hit
- * @probability: Q32
+ * @part: a, Q32
+ * @whole: b, Q32, above 0 and at most 1
  *
- * Return: true with that probability.
+ * Return: true with probability a / b.
  */
-static inline bool aqm_dice_hit(struct aqm_dice *dice, u64 probability)
+static inline bool aqm_dice_hit(struct aqm_dice *dice, u64 part, u64 whole)
 {
-	if (!probability)
+	if (!part)
 		return false;
-	if (probability >= AQM_PROB_ONE)
+	if (part >= whole)
 		return true;
-	/* at least 1 off, so that the end is always reached */
-	dice->spared -= mul_u64_u32_shr(dice->spared, probability,
-					AQM_PROB_SHIFT) + 1;
-	return dice->spared <= dice->thrown;
+
+	dice->spared = aqm_mul_shr(dice->spared, whole - part, AQM_PROB_SHIFT);
+	if (whole < AQM_PROB_ONE)
+		dice->thrown = aqm_mul_shr(dice->thrown, whole,
+					   AQM_PROB_SHIFT) + 1;
+	if (dice->spared <= dice->thrown)
+		return true;
+	if (unlikely(dice->spared >> (64 - AQM_DICE_SHIFT) == 0)) {
+		dice->spared <<= AQM_DICE_SHIFT;
+		dice->thrown = (dice->thrown + 1) << AQM_DICE_SHIFT;
+	}
+	return false;
 }
 
 #endif

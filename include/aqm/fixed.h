@@ -42,7 +42,7 @@ static inline u64 aqm_real(u32 n, u32 d)
 static inline u64 aqm_mul_shr(u64 a, u64 b, unsigned int shift)
 {
 #if defined(CONFIG_X86_64) && defined(__SIZEOF_INT128__)
-	return (unsigned __int128)a * b >> shift;
+	return (__uint128_t)a * b >> shift;
 #else
 	return mul_u64_u64_shr(a, b, shift);
 #endif

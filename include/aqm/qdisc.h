@@ -209,13 +209,19 @@ static inline u64 aqm_now(struct aqm_queue *queue)
 	return aqm_now_exactly(queue);
 }
 
-/* Is this packet to carry a congestion signal, with @probability, Q32? */
-static inline bool aqm_hit(struct aqm_queue *queue, u64 probability)
+/* Is this packet to carry a congestion signal, with @part / @whole, both Q32? */
+static inline bool aqm_hit_of(struct aqm_queue *queue, u64 part, u64 whole)
 {
-	if (likely(!aqm_dice_hit(&queue->dice, probability)))
+	if (likely(!aqm_dice_hit(&queue->dice, part, whole)))
 		return false;
 	aqm_dice_throw(&queue->dice, get_random_u64());
 	return true;
+}
+
+/* Is this packet to carry a congestion signal, with @probability, Q32? */
+static inline bool aqm_hit(struct aqm_queue *queue, u64 probability)
+{
+	return aqm_hit_of(queue, probability, AQM_PROB_ONE);
 }
 
 /* The law's units in a packet. */

@@ -181,39 +181,59 @@ static inline u64 red_slope(const struct red_params *params, u64 avg)
 }
 
 /**
- * red_probability() - of hitting the packet that arrives
+ * struct red_odds - a probability, undivided
+ * @part: dividend, Q32
+ * @whole: divisor, Q32, above 0 and at most 1
+ */
+struct red_odds {
+	u64 part;
+	u64 whole;
+};
+
+/**
+ * red_odds() - of hitting the packet that arrives
  * @params: parameters
  * @vars: state, whose average includes this arrival; counts it
  *
- * Return: the probability after the count, Q32. A packet at which the average
- * has just come up to min_th has none.
+ * Return: the probability after the count. A packet at which the average has
+ * just come up to min_th has none.
  */
-static inline u64 red_probability(const struct red_params *params,
-				  struct red_vars *vars)
+static inline struct red_odds red_odds(const struct red_params *params,
+				       struct red_vars *vars)
 {
+	const struct red_odds none = { 0, AQM_PROB_ONE };
+	const struct red_odds certain = { AQM_PROB_ONE, AQM_PROB_ONE };
 	u64 p, spent;
 
 	if (vars->avg < params->min) {
 		vars->above = false;
-		return 0;
+		return none;
 	}
 	p = red_slope(params, vars->avg);
 	if (p == AQM_PROB_ONE)
-		return p;
+		return certain;
 	if (!vars->above) {
 		vars->above = true;
 		vars->count = 1;
-		return 0;
+		return none;
 	}
 	spent = ++vars->count * p;
 	if (params->wait) {
 		if (spent < AQM_PROB_ONE)
-			return 0;
+			return none;
 		spent -= AQM_PROB_ONE;
 	}
 	if (spent >= AQM_PROB_ONE)
-		return AQM_PROB_ONE;
-	return min(div64_u64(p << AQM_PROB_SHIFT, AQM_PROB_ONE - spent),
+		return certain;
+	return (struct red_odds){ p, AQM_PROB_ONE - spent };
+}
+
+/* The odds as a probability, Q32, at most 1. */
+static inline u64 red_probability(struct red_odds odds)
+{
+	if (odds.whole == AQM_PROB_ONE)
+		return odds.part;
+	return min(div64_u64(odds.part << AQM_PROB_SHIFT, odds.whole),
 		   AQM_PROB_ONE);
 }
 

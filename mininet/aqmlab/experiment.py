@@ -19,6 +19,7 @@ from .loop import Loop
 from .metrics import (
     Counters,
     Metrics,
+    Page,
     QueueSample,
     Reading,
     measure,
@@ -37,8 +38,11 @@ from .topology import (
     queue_device,
     sink_name,
     source_names,
+    udp_source_name,
 )
 from .traffic import TRAFFIC
+from .udp import UdpTraffic
+from .web import WebTraffic
 
 TCP_MEMORY_PAGES = "1000000 1500000 2000000"  # so that no flow meets memory pressure
 HYSTART = Path("/sys/module/tcp_cubic/parameters/hystart")
@@ -58,6 +62,7 @@ class Outcome:
     reasons: list[str]  # why not to trust it
     samples: list[list[QueueSample]]  # of each queue, from the first flow's start on
     readings: list[Reading]  # the same, every second, at warmup and at the end
+    pages: list[Page]  # that have come
     provenance: Provenance
 
 
@@ -125,6 +130,12 @@ class ChainRun:
         self.bottlenecks = [Bottleneck(dev.node.netlink, dev.index) for dev in self.devices]
         self.loop = Loop()
         self.traffic = TRAFFIC[scenario.traffic](self.loop, scenario, sinks)
+        self.web = WebTraffic(self.loop, scenario, self.host, sinks)
+        sources = {
+            entry: net.get(udp_source_name(entry))
+            for entry in {stream.entry for stream in scenario.stream_list()}
+        }
+        self.udp = UdpTraffic(self.loop, scenario, sources, sinks)
         self.reader = FlowReader(
             [self._diag(host) for host in self.hosts.values()],
             [flow.port for flow in self.flows],
@@ -156,13 +167,19 @@ class ChainRun:
         self.loop.at(start + end, self.loop.stop)
         for flow in self.flows:
             self.loop.at(start + round(flow.start_s * NS_PER_S), partial(self._start, flow))
+            if flow.stop_s is not None:
+                self.loop.at(start + round(flow.stop_s * NS_PER_S), partial(self._leave, flow))
         sampler = QueueSampler(self.loop, self.bottlenecks, start)
         tell_length((start + end - time.monotonic_ns()) / NS_PER_S)
         try:
             self.traffic.listen(self.flows)
+            self.web.begin(start)
+            self.udp.begin(start)
             self.loop.run()
         finally:
             self.traffic.stop()
+            self.web.stop()
+            self.udp.stop()
         self._rest()
 
         measured = self.readings[times.index(warmup) :]
@@ -170,6 +187,7 @@ class ChainRun:
             [sample for sample in of_one if warmup <= sample.time_ns < end]
             for of_one in sampler.samples
         ]
+        pages = [page for page in self.web.pages if warmup <= page.time_ns < end]
         made_of = provenance(self.host(self.flows[0]), self.devices)
         response_times = [
             response_time_s(of_one, target) if (target := target_of(shown)) else None
@@ -177,10 +195,11 @@ class ChainRun:
         ]
         return Outcome(
             self.scenario,
-            measure(self.scenario, samples, measured[0], measured[-1], response_times),
+            measure(self.scenario, samples, measured[0], measured[-1], response_times, pages),
             self._reasons(samples, measured),
             sampler.samples,
             self.readings,
+            self.web.pages,
             made_of,
         )
 
@@ -191,6 +210,10 @@ class ChainRun:
     def _start(self, flow: Flow, _: int) -> None:
         self.traffic.start(flow, self.host(flow))
 
+    def _leave(self, flow: Flow, _: int) -> None:
+        self.reader.read()
+        self.traffic.leave(flow)
+
     def _counters(self) -> list[Counters]:
         return [bottleneck.counters() for bottleneck in self.bottlenecks]
 
@@ -200,7 +223,9 @@ class ChainRun:
 
     def _read(self, start: int, now: int) -> None:
         self.traffic.check()
-        self.readings.append(Reading(now - start, self._counters(), self.reader.read()))
+        self.readings.append(
+            Reading(now - start, self._counters(), self.reader.read(), self.udp.received())
+        )
 
     def _rest(self) -> None:
         """Wait until nothing is on its way any more."""

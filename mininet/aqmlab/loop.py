@@ -22,6 +22,11 @@ class Loop:
         self._order = itertools.count()  # what is due at one time runs in the order it was set
         self._running = False
 
+    @staticmethod
+    def now() -> int:
+        """The time, ns."""
+        return time.monotonic_ns()
+
     def at(self, when_ns: int, callback: Callable[[int], None]) -> None:
         """Call CALLBACK(the time in ns) once, at WHEN_NS or as soon after as may be."""
         heapq.heappush(self._due, (when_ns, next(self._order), callback))
@@ -30,6 +35,10 @@ class Loop:
         """Call CALLBACK whenever FD has EVENTS (select.EPOLL*), until forget()."""
         self._ready[fd] = callback
         self._epoll.register(fd, events)
+
+    def watches(self, fd: int) -> bool:
+        """Whether FD is watched."""
+        return fd in self._ready
 
     def forget(self, fd: int) -> None:
         """End a watch()."""
@@ -53,7 +62,7 @@ class Loop:
                     self._ready[fd]()
 
     def _run_due(self) -> None:
-        now = time.monotonic_ns()
+        now = self.now()
         while self._running and self._due and self._due[0][0] <= now:
             heapq.heappop(self._due)[2](now)
 

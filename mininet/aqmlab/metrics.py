@@ -8,13 +8,15 @@ import itertools
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from typing import TypeVar
 
 from .scenario import NS_PER_S, US_PER_S, Flow, Queue, Scenario
 
 BITS = 8  # of a byte
 MEAN_S, SETTLED_S, NEAR = 2.0, 10.0, 0.2  # when a queue is at its target
 MEGA = 1_000_000
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,35 @@ class FlowResult:
 
 
 @dataclass(frozen=True)
+class Page:
+    """A web page that has come, `time_ns` after the first flow's start."""
+
+    time_ns: int
+    session: int
+    size: int  # bytes
+    response_s: float  # from the moment it was asked for
+
+
+@dataclass(frozen=True)
+class WebResult:
+    """The results of web sessions: of the pages that have come. None: there were none."""
+
+    pages: int
+    goodput_mbps: float
+    mean_response_s: float | None
+    median_response_s: float | None
+    p99_response_s: float | None
+
+
+@dataclass(frozen=True)
+class UdpResult:
+    """What came of one UDP flow, headers included, as the rate it was sent at."""
+
+    path: str
+    rate_mbps: float
+
+
+@dataclass(frozen=True)
 class LinkResult:
     """One bottleneck's results, by their keys in JSON. None: the qdisc does not tell."""
 
@@ -97,7 +128,9 @@ class Metrics:
     long_share: float  # the long flows' mean goodput over their fair share
     links: list[LinkResult]
     flows: list[FlowResult]
-    reverse: "Metrics | None"  # the other direction, where flows go both ways
+    reverse: "Metrics | None" = None  # the other direction, where flows go both ways
+    web: WebResult | None = None
+    udp: list[UdpResult] = field(default_factory=list)
 
     @property
     def all_links(self) -> list[LinkResult]:
@@ -131,7 +164,7 @@ def jain(shares: Sequence[float]) -> float:
     return sum(shares) ** 2 / (len(shares) * squares) if squares else 1.0
 
 
-def percentile(values: Sequence[int], share: float) -> int:
+def percentile(values: Sequence[Number], share: float) -> Number:
     """The smallest value that at least SHARE (0..1) of the values do not exceed."""
     return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)]
 
@@ -198,6 +231,19 @@ class Reading:
     time_ns: int
     counters: list[Counters]  # of each queue
     flows: list[FlowState]
+    udp: list[int] = field(default_factory=list)  # packets of each UDP flow that have come
+
+
+def measure_web(pages: Sequence[Page], seconds: float) -> WebResult:
+    """The results of PAGES, which came within SECONDS."""
+    times = [page.response_s for page in pages]
+    return WebResult(
+        pages=len(pages),
+        goodput_mbps=sum(page.size for page in pages) * BITS / seconds / MEGA,
+        mean_response_s=statistics.fmean(times) if times else None,
+        median_response_s=percentile(times, 0.5) if times else None,
+        p99_response_s=percentile(times, 0.99) if times else None,
+    )
 
 
 def measure_queue(
@@ -239,10 +285,11 @@ def measure(
     warm: Reading,
     end: Reading,
     response_times: Sequence[float | None],
+    pages: Sequence[Page] = (),
 ) -> Metrics:
     """The metrics between the readings at warmup and at the end.
 
-    SAMPLES, of each queue, are those between; RESPONSE_TIMES are the queues', too.
+    SAMPLES, of each queue, and PAGES are those between; RESPONSE_TIMES are the queues', too.
     """
     seconds = (end.time_ns - warm.time_ns) / NS_PER_S
     queues, flows = scenario.queues, scenario.flow_list()
@@ -264,7 +311,7 @@ def measure(
         )
         return flow.rtt_us / US_PER_S + sum(waits) / 1000
 
-    def direction(flow_part: slice, link_part: slice, reverse: Metrics | None) -> Metrics:
+    def direction(flow_part: slice, link_part: slice) -> Metrics:
         pairs = list(zip(flows, rates, strict=True))[flow_part]
         first = [(flow, rate) for flow, rate in pairs if flow.crosses(queues[0])]
         long = [rate for flow, rate in pairs if abs(flow.leave - flow.entry) == len(scenario.links)]
@@ -275,11 +322,15 @@ def measure(
             long_share=long_share(scenario, long, len(first)),
             links=links[link_part],
             flows=results[flow_part],
-            reverse=reverse,
         )
 
     there, ends = len(scenario.rtts_us), len(scenario.links)
-    back = None
-    if scenario.reverse:
-        back = direction(slice(there, None), slice(ends, None), None)
-    return direction(slice(there), slice(ends), back)
+    return replace(
+        direction(slice(there), slice(ends)),
+        reverse=direction(slice(there, None), slice(ends, None)) if scenario.reverse else None,
+        web=measure_web(pages, seconds) if scenario.web else None,
+        udp=[
+            UdpResult(stream.path, (b - a) * scenario.frame_bytes * BITS / seconds / MEGA)
+            for stream, a, b in zip(scenario.stream_list(), warm.udp, end.udp, strict=True)
+        ],
+    )

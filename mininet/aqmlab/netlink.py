@@ -50,7 +50,7 @@ RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RTN_UNICAST = 254, 4, 0, 1
 TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
 TC_H_ROOT = 0xFFFFFFFF
 INET_DIAG_INFO = 2
-ALL_STATES = 0xFFFFFFFF
+ALL_STATES, TIME_WAIT = 0xFFFFFFFF, 1 << 6
 
 _HEADER = struct.Struct("=LHHLL")
 _ATTRIBUTE = struct.Struct("=HH")
@@ -254,7 +254,7 @@ class SocketDiag(Netlink):
     def tcp_info(self, family: int) -> Iterator[tuple[int, bytes]]:
         """Local port and struct tcp_info of each TCP socket that has one."""
         request = struct.pack(
-            "=BBBxL", family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), ALL_STATES
+            "=BBBxL", family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), ALL_STATES & ~TIME_WAIT
         )
         request += struct.pack(_DIAG_ID, 0, 0, b"", b"", 0, 0, 0)
         for answer in self.dump(SOCK_DIAG_BY_FAMILY, request):

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from .experiment import Outcome
-from .metrics import MEGA, LinkResult, Metrics, flow_rates
+from .metrics import BITS, MEGA, LinkResult, Metrics, flow_rates
 from .scenario import NS_PER_S, path
 
 RUN_FILE = "run.json"
@@ -48,6 +48,11 @@ def _series(outcome: Outcome) -> Iterator[str]:
         rates = flow_rates(before.flows, after.flows, time_s - before.time_ns / NS_PER_S)
         for index, rate in enumerate(rates):
             yield f"{time_s:.3f},goodput_mbps,,{index},{rate:.6g}"
+        for index, (a, b) in enumerate(zip(before.udp, after.udp, strict=True)):
+            rate = (b - a) * outcome.scenario.frame_bytes * BITS / (after.time_ns - before.time_ns)
+            yield f"{time_s:.3f},udp_mbps,,{index},{1000 * rate:.6g}"
+    for page in outcome.pages:
+        yield f"{page.time_ns / NS_PER_S:.3f},page_s,,{page.session},{page.response_s:.6f}"
 
 
 def write_files(outcome: Outcome, folder: Path) -> None:
@@ -99,6 +104,13 @@ def table(outcome: Outcome) -> str:
         rows.append(("long flows", f"{metrics.long_share:.1%} of their share of the first link"))
     if metrics.reverse:
         rows += [(f"back: {name}", value) for name, value in _flow_rows(metrics.reverse)]
+    if metrics.udp:
+        rates = sorted(stream.rate_mbps for stream in metrics.udp)
+        rows.append(("UDP flows", f"{len(rates)}, {rates[0]:.3f} to {rates[-1]:.3f} Mb/s"))
+    if metrics.web and metrics.web.mean_response_s is not None:
+        rows.append(("web pages", f"{metrics.web.pages}, {metrics.web.goodput_mbps:.2f} Mb/s"))
+        mean, p99 = metrics.web.mean_response_s, metrics.web.p99_response_s
+        rows.append(("response times", f"mean {mean:.3f} s, 99% {p99:.3f} s"))
     for queue, found in zip(scenario.queues, metrics.all_links, strict=True):
         name = path(queue.near, queue.far)
         rows.append((f"link {name}", f"{queue.link.rate_bps / MEGA:g} Mb/s, {queue.link.qdisc}"))

@@ -170,6 +170,7 @@ class FlowReader:
         self._hosts = hosts
         self._ports = ports
         self._family = family
+        self._last: dict[int, FlowState] = {}
 
     def close(self) -> None:
         """Give the sockets back."""
@@ -177,6 +178,7 @@ class FlowReader:
             host.close()
 
     def read(self) -> list[FlowState]:
-        """The state of each flow."""
+        """The state of each flow; of one that has left, that at the last reading before."""
         infos = {port: info for host in self._hosts for port, info in host.tcp_info(self._family)}
-        return [flow_state(infos[port]) if port in infos else NOT_STARTED for port in self._ports]
+        self._last |= {port: flow_state(infos[port]) for port in self._ports if port in infos}
+        return [self._last.get(port, NOT_STARTED) for port in self._ports]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What an experiment is, as data: links, flows, queues, seed; and how its options are read."""
 
+import math
 import random
 import re
 from collections.abc import Callable
@@ -24,6 +25,7 @@ MAX_MTU = 9000  # bytes
 MAX_FLOWS = 2000
 MAX_LINKS = 25  # routers have letters
 MAX_DELAY = 5.0  # seconds, one way
+PARETO_SHAPE = 1.2  # of web pages' sizes
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Flow:
     rtt_us: int
     cc: str  # congestion control
     start_s: float
+    stop_s: float | None  # None: it stays
 
     @property
     def port(self) -> int:
@@ -74,6 +77,65 @@ class Flow:
         """Whether its data or their ACKs wait in QUEUE."""
         first, last = sorted((self.entry, self.leave))
         return first <= min(queue.near, queue.far) < last
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Flows that come, and perhaps leave, a group at a time: the first come, the first to leave."""
+
+    size: int  # of the long flows and of each link's cross flows, so many make up a group
+    join_s: float  # time between one group and the next
+    leave_s: float | None  # when the first group leaves; None: all stay
+
+
+@dataclass(frozen=True)
+class Web:
+    """Sessions that ask for one page after the other, as in ns-2's examples."""
+
+    sessions: int  # each on the path, and from the host, of a flow
+    think_s: float  # mean, exponential: from the end of a page to the next request
+    page_packets: int  # mean, Pareto
+
+    def draw_packets(self, draw: random.Random) -> int:
+        """A page's size, at least 1: Pareto's second distribution, as in ns-2's WebTraf."""
+        scale = self.page_packets * (PARETO_SHAPE - 1)
+        return max(1, round(scale * (math.pow(1 - draw.random(), -1 / PARETO_SHAPE) - 1)))
+
+
+@dataclass(frozen=True)
+class Session:
+    """One of the sessions: what flow it is like, and when its first request is made."""
+
+    index: int
+    like: Flow
+    start_s: float
+
+
+@dataclass(frozen=True)
+class Udp:
+    """Flows that do not respond: of a constant rate, or on and off for exponential times."""
+
+    flows: int  # each on the path of a flow
+    rate_bps: int  # of one that is on, as the shaper counts
+    on_s: float | None  # mean; None: always
+    off_s: float | None
+    from_s: float
+    until_s: float
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One UDP flow: where to, and the seconds between which it sends."""
+
+    index: int
+    entry: int
+    leave: int
+    periods: tuple[tuple[float, float], ...]
+
+    @property
+    def path(self) -> str:
+        """Its way by the routers' letters."""
+        return path(self.entry, self.leave)
 
 
 @dataclass(frozen=True)
@@ -101,6 +163,9 @@ class Scenario:
     label: str = "none"  # where FIFA's labels come from
     rtt_error: float = 0.0  # 0..1, by which they are falsified at most
     reverse: int = 0  # flows the other way, each on the path of a flow
+    groups: Groups | None = None
+    web: Web | None = None
+    udp: Udp | None = None
 
     @property
     def frame_bytes(self) -> int:
@@ -127,18 +192,75 @@ class Scenario:
     def flow_list(self) -> list[Flow]:
         """The flows, then those the other way; starts are drawn, and count from the first."""
         ends = len(self.links)
-        ways = [(0, ends)] * self.long
-        ways += [(near, near + 1) for near in range(ends) for _ in range(self.cross)]
+        ways = [(0, ends, place) for place in range(self.long)]
+        ways += [(near, near + 1, place) for near in range(ends) for place in range(self.cross)]
         plans = list(zip(ways, self.rtts_us, strict=True))
         dealt = (plans[index % len(plans)] for index in range(self.reverse))
-        plans += [((leave, entry), rtt_us) for (entry, leave), rtt_us in dealt]
+        plans += [((leave, entry, place), rtt_us) for (entry, leave, place), rtt_us in dealt]
         draw = random.Random(self.seed)
         starts = [draw.uniform(0, self.start_spread_s) for _ in plans]
         first = min(starts)
         return [
-            Flow(index, *way, rtt_us, self.cc[index % len(self.cc)], start - first)
-            for index, ((way, rtt_us), start) in enumerate(zip(plans, starts, strict=True))
+            Flow(
+                index,
+                entry,
+                leave,
+                rtt_us,
+                self.cc[index % len(self.cc)],
+                self._joins_s(place) + start - first,
+                self._leaves_s(place),
+            )
+            for index, (((entry, leave, place), rtt_us), start) in enumerate(
+                zip(plans, starts, strict=True)
+            )
         ]
+
+    def _joins_s(self, place: int) -> float:
+        """When the group comes of the flow at PLACE among those of its path."""
+        return self.groups.join_s * (place // self.groups.size) if self.groups else 0.0
+
+    def _leaves_s(self, place: int) -> float | None:
+        if not self.groups or self.groups.leave_s is None:
+            return None
+        return self.groups.leave_s + self._joins_s(place)
+
+    def session_list(self) -> list[Session]:
+        """The web's sessions, dealt round the paths of the flows; starts are a Poisson process."""
+        if not self.web:
+            return []
+        draw = random.Random(f"web {self.seed}")
+        flows = self.flow_list()[: len(self.rtts_us)]
+        return [
+            Session(index, flows[index % len(flows)], draw.uniform(0, self.start_spread_s))
+            for index in range(self.web.sessions)
+        ]
+
+    def stream_list(self) -> list[Stream]:
+        """The UDP flows, dealt round the paths of the flows."""
+        if not self.udp:
+            return []
+        flows = self.flow_list()[: len(self.rtts_us)]
+        return [
+            Stream(index, flow.entry, flow.leave, self._periods(index, self.udp))
+            for index in range(self.udp.flows)
+            for flow in (flows[index % len(flows)],)
+        ]
+
+    def _periods(self, index: int, udp: Udp) -> tuple[tuple[float, float], ...]:
+        """When UDP flow INDEX sends: not in step with the others."""
+        draw = random.Random(f"udp {self.seed} {index}")
+        if udp.on_s is None or udp.off_s is None:
+            packet_s = 8 * self.frame_bytes / udp.rate_bps
+            return ((udp.from_s + draw.uniform(0, packet_s), udp.until_s),)
+        periods = []
+        now = udp.from_s
+        if draw.random() < udp.off_s / (udp.on_s + udp.off_s):
+            now += draw.expovariate(1 / udp.off_s)
+        while now < udp.until_s:
+            off = now + draw.expovariate(1 / udp.on_s)
+            periods.append((now, min(off, udp.until_s)))
+            now = off + draw.expovariate(1 / udp.off_s)
+        return tuple(periods)
 
 
 def _number(text: str, units: dict[str, float], example: str) -> float:

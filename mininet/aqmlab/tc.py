@@ -7,11 +7,12 @@ import subprocess
 from dataclasses import dataclass
 
 from .errors import RefusedError
-from .netlink import attribute
+from .netlink import attribute, u32
 
-NETEM_PACKETS = 1_000_000  # room that no delay line may ever need
+ROOM = 1_000_000  # packets: more than a delay line or pacer may ever need
 NETEM_CERTAIN = 0xFFFFFFFF  # a loss probability of one
 TCA_NETEM_LATENCY64 = 10
+TCA_FQ_PLIMIT, TCA_FQ_FLOW_PLIMIT, TCA_FQ_QUANTUM, TCA_FQ_INITIAL_QUANTUM = 1, 2, 3, 4
 
 SHAPER_CLASS = 0x10001  # 1:1, the class whose child is the qdisc under test
 SHAPER_FRAMES = 1.5  # packets HTB may send at once
@@ -80,7 +81,19 @@ def batch(commands: list[str], what: str) -> None:
 
 def netem(delay_s: float = 0.0, loss: float = 0.0) -> bytes:
     """Options of a netem that delays by DELAY_S seconds and loses a share LOSS (0..1)."""
-    options = struct.pack("=LLLLLL", 0, NETEM_PACKETS, round(loss * NETEM_CERTAIN), 0, 0, 0)
+    options = struct.pack("=LLLLLL", 0, ROOM, round(loss * NETEM_CERTAIN), 0, 0, 0)
     if delay_s:
         options += attribute(TCA_NETEM_LATENCY64, struct.pack("=q", round(delay_s * 1e9)))
     return options
+
+
+def fq(packet_bytes: int) -> bytes:
+    """Options of an fq that paces every packet of PACKET_BYTES, and drops none."""
+    return b"".join(
+        (
+            u32(TCA_FQ_PLIMIT, ROOM),
+            u32(TCA_FQ_FLOW_PLIMIT, ROOM),
+            u32(TCA_FQ_QUANTUM, packet_bytes),
+            u32(TCA_FQ_INITIAL_QUANTUM, packet_bytes),
+        )
+    )

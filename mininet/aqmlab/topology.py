@@ -27,7 +27,7 @@ from .kernel import NetNamespace, offloads_on, switch_offloads_off, write_sysctl
 from .mininet_api import Intf, Link, Mininet, Node, Topo
 from .netlink import AddressWithPrefix, Network, Route
 from .scenario import US_PER_S, Flow, Queue, Scenario
-from .tc import Labels, Shaper, netem
+from .tc import Labels, Shaper, fq, netem
 
 RTAX_WINDOW, RTAX_INITCWND = 3, 11
 
@@ -122,7 +122,7 @@ class NamespaceNode(Node):  # type: ignore[misc]
 
 
 class Device(Intf):  # type: ignore[misc]
-    """One end of a link. Params: address; delay_s, loss, shaper or labels for what leaves by it."""
+    """One end of a link. Params: address; the others are for what leaves by it."""
 
     node: NamespaceNode
     mac: str
@@ -134,9 +134,10 @@ class Device(Intf):  # type: ignore[misc]
         loss: float = 0.0,
         shaper: Shaper | None = None,
         labels: Labels | None = None,
+        paced_bytes: int = 0,
         **_: Any,
     ) -> None:
-        """Set up the device that the link has made."""
+        """Set up the device that the link has made; PACED_BYTES: of a packet, if sockets pace."""
         self.address = address
         self.ip, self.prefixLen = str(address.ip), address.network.prefixlen
         self.loss = loss
@@ -152,6 +153,8 @@ class Device(Intf):  # type: ignore[misc]
         self.node.netlink.add_address(self.index, address)
         if self.has_line:
             self.node.netlink.add_root_qdisc(self.index, "netem", netem(delay_s, loss))
+        if paced_bytes:
+            self.node.netlink.add_root_qdisc(self.index, "fq", fq(paced_bytes))
 
     def offloads_on(self) -> list[str]:
         """The names of the offloads that are on."""
@@ -245,6 +248,10 @@ class Chain(Topo):  # type: ignore[misc]
             line = {"delay_s": rtt_us / US_PER_S, "labels": own}
             self._add_host(name, entry, first, {}, line)
 
+        for entry in sorted({stream.entry for stream in scenario.stream_list()}):
+            paced = {"paced_bytes": scenario.frame_bytes, "labels": own}
+            self._add_host(udp_source_name(entry), entry, {}, {}, paced)
+
     def _join(self, near: str, far: str, of_near: Params, of_far: Params) -> int:
         """The next link, from NEAR to FAR, with further params of its ends; its number."""
         link = self.links_made
@@ -307,6 +314,11 @@ def router_name(number: int) -> str:
 def sink_name(router: int) -> str:
     """The name of the host at router ROUTER that receives."""
     return f"d{router}"
+
+
+def udp_source_name(router: int) -> str:
+    """The name of the host at router ROUTER that sends UDP."""
+    return f"u{router + 1}"
 
 
 def wire_name(link: int) -> str:

@@ -4,14 +4,12 @@
 How they are measured does not depend on who sends: sampler.FlowReader asks the kernel.
 """
 
-import contextlib
 import select
 import socket
 import struct
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .errors import ExperimentError
@@ -26,6 +24,49 @@ SINK_BYTES = 256 << 10
 ALL_SINKS_BYTES = 32 << 20
 WRITE_BYTES = 1 << 20
 READ_BYTES = 4 << 20
+
+
+class Sockets:
+    """Sockets of nodes, all to be closed in the end."""
+
+    def __init__(self, loop: Loop, ipv6: bool) -> None:
+        self._loop = loop
+        self._family = socket.AF_INET6 if ipv6 else socket.AF_INET
+        self._open: set[socket.socket] = set()
+
+    def new(self, node: NamespaceNode, kind: int = socket.SOCK_STREAM) -> socket.socket:
+        """One of NODE's."""
+        with node.namespace:
+            made = socket.socket(self._family, kind | socket.SOCK_NONBLOCK)
+        self._open.add(made)
+        return made
+
+    def listen(self, node: NamespaceNode, port: int, use: Callable[[socket.socket], None]) -> None:
+        """Have what connects to PORT of NODE put to USE."""
+        listener = self.new(node)
+        listener.bind((node.IP(), port))
+        listener.listen(MAX_FLOWS)
+        self._loop.watch(listener.fileno(), select.EPOLLIN, lambda: self._accept(listener, use))
+
+    def _accept(self, listener: socket.socket, use: Callable[[socket.socket], None]) -> None:
+        taken, _ = listener.accept()
+        taken.setblocking(False)
+        self._open.add(taken)
+        use(taken)
+
+    def close(self, sock: socket.socket, at_once: bool = True) -> None:
+        """Close one; AT_ONCE by a reset, so that nothing more is sent."""
+        if self._loop.watches(sock.fileno()):
+            self._loop.forget(sock.fileno())
+        if at_once:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._open.remove(sock)
+        sock.close()
+
+    def close_all(self) -> None:
+        """Close them at once."""
+        for sock in list(self._open):
+            self.close(sock)
 
 
 class Traffic(ABC):
@@ -49,6 +90,10 @@ class Traffic(ABC):
         """Start one flow, now. ExperimentError, then or later, if it breaks."""
 
     @abstractmethod
+    def leave(self, flow: Flow) -> None:
+        """End one flow, now."""
+
+    @abstractmethod
     def check(self) -> None:
         """Raise ExperimentError if a flow has broken."""
 
@@ -66,38 +111,30 @@ class Bulk(Traffic):
 
     def __init__(self, loop: Loop, scenario: Scenario, sinks: Mapping[int, NamespaceNode]) -> None:
         super().__init__(loop, scenario, sinks)
-        self._family = socket.AF_INET6 if scenario.ipv6 else socket.AF_INET
         self._data = bytes(WRITE_BYTES)
         self._scrap = bytearray(READ_BYTES)
-        self._sockets: list[socket.socket] = []
+        self._sockets = Sockets(loop, scenario.ipv6)
+        self._senders: dict[int, socket.socket] = {}
         self._untuned: set[int] = set()  # descriptors of sockets that took no data yet
-
-    def _new_socket(self, node: NamespaceNode) -> socket.socket:
-        with node.namespace:
-            made = socket.socket(self._family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        self._sockets.append(made)
-        return made
 
     def listen(self, flows: Sequence[Flow]) -> None:
         self._room = min(ALL_SINKS_BYTES // len(flows), SINK_BYTES)
         for sink in self.sinks.values():
-            listener = self._new_socket(sink)
-            listener.bind((sink.IP(), SINK_PORT))
-            listener.listen(MAX_FLOWS)
-            self.loop.watch(listener.fileno(), select.EPOLLIN, partial(self._accept, listener))
+            self._sockets.listen(sink, SINK_PORT, self._take)
 
-    def _accept(self, listener: socket.socket) -> None:
-        taken, _ = listener.accept()
-        taken.setblocking(False)
-        self._sockets.append(taken)
+    def _take(self, taken: socket.socket) -> None:
         self._untuned.add(taken.fileno())
         self.loop.watch(taken.fileno(), select.EPOLLIN, lambda: self._discard(taken))
 
     def _discard(self, taken: socket.socket) -> None:
         if taken.fileno() in self._untuned:
             self._tune(taken)
-        with contextlib.suppress(BlockingIOError):
+        try:
             taken.recv_into(self._scrap, READ_BYTES, socket.MSG_TRUNC)
+        except BlockingIOError:
+            pass
+        except ConnectionResetError:  # the flow has left
+            self._sockets.close(taken)
 
     def _tune(self, taken: socket.socket) -> None:
         """Set what cannot be set before the first data: then the kernel undoes a clamp."""
@@ -108,7 +145,7 @@ class Bulk(Traffic):
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._room)
 
     def start(self, flow: Flow, source: NamespaceNode) -> None:
-        sender = self._new_socket(source)
+        sender = self._senders[flow.index] = self._sockets.new(source)
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow.cc.encode())
         sender.bind((source.IP(), flow.port))
         sender.connect_ex((self.address(flow), SINK_PORT))  # in progress: _send learns how it went
@@ -122,15 +159,14 @@ class Bulk(Traffic):
         except OSError as broken:
             raise ExperimentError(f"flow {flow.index} broke: {broken.strerror}.") from None
 
+    def leave(self, flow: Flow) -> None:
+        self._sockets.close(self._senders[flow.index])
+
     def check(self) -> None:
         """Nothing: a flow that breaks is noticed when it is written to."""
 
     def stop(self) -> None:
-        for sock in self._sockets:
-            self.loop.forget(sock.fileno())
-            # Close by a reset: nothing more is sent.
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            sock.close()
+        self._sockets.close_all()
 
 
 class Iperf3(Traffic):
@@ -168,6 +204,10 @@ class Iperf3(Traffic):
         options = ["-c", self.address(flow), "-p", str(SINK_PORT + flow.index)]
         options += ["--cport", str(flow.port), "-C", flow.cc, "-t", str(self.LENGTH_S)]
         self._clients.append(self._launch(source, *options))
+
+    def leave(self, flow: Flow) -> None:
+        """None leaves: one that came to a link in use might have the lab stand still for hours."""
+        raise NotImplementedError
 
     def check(self) -> None:
         for process in self._servers + self._clients:

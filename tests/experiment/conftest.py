@@ -34,6 +34,28 @@ class Done:
         return found
 
 
+ARGUMENTS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from {script} import arguments
+arguments(sys.argv[2:])
+"""
+
+
+def expect_refusal(script: str, options: str, words: str) -> None:
+    """See SCRIPT, a module of mininet/, refuse its options in one line with WORDS; none is run."""
+    code = ARGUMENTS.format(script=script)
+    done = subprocess.run(
+        [PYTHON, "-c", code, str(ROOT / "mininet"), *options.split()],
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 class Lab:
     """Runs commands in the lab, their results in one folder."""
 

@@ -40,7 +40,7 @@ class LossyDevice(topology.Device):
 SMALL = "4096 8192 8192"  # bytes: least, at first, most
 
 WAYS: dict[str, AbstractContextManager[Any]] = {
-    "short_delay_line": patch.object(tc, "NETEM_PACKETS", 20),
+    "short_delay_line": patch.object(tc, "ROOM", 20),
     "offloads": patch.object(topology, "switch_offloads_off", lambda *_: None),
     "joined_segments": patch.object(netlink, "u32", joined),
     "slow_shaper": patch.object(topology, "Shaper", slow),

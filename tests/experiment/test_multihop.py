@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from conftest import MULTIHOP, PYTHON, ROOT, SABOTAGE, Lab
+from conftest import MULTIHOP, PYTHON, ROOT, SABOTAGE, Lab, expect_refusal
 
 CHAIN = "--rates 10mbit,15mbit,15mbit --long 3 --cross 3 --link-delay 1ms"
 SHORT = f"{CHAIN} --access-delay 5ms:10ms --duration 12 --warmup 4 --start-spread 1"
@@ -196,14 +196,9 @@ def test_a_chain_that_lies_is_not_trusted(lab: Lab) -> None:
         ("--reverse 0", "--reverse: '0' is not a whole number from 1 to 2000"),
     ],
 )
-def test_refusals_name_the_option_and_its_limits(lab: Lab, options: str, words: str) -> None:
-    folder = lab.out / "new"
-    given = ["--qdiscs", "pfifo;pfifo;pfifo", *SHORT.split(), *options.split()]
-    done = lab.run(MULTIHOP, *given, "--out", str(folder))
-    assert done.status == 2
-    assert words in done.errors
-    assert len(done.errors.splitlines()) == 1
-    assert not folder.exists()
+def test_refusals_name_the_option_and_its_limits(options: str, words: str) -> None:
+    given = f"--qdiscs pfifo;pfifo;pfifo {SHORT} --out x {options}"
+    expect_refusal("multihop", given, words)
 
 
 def test_tc_speaks_for_the_qdisc_it_refuses(lab: Lab) -> None:

@@ -36,18 +36,18 @@ void fixed_exp2(size_t n, const s64 *x, u64 *out)
 }
 
 /*
- * For each of n first throws: which of the packets, packet i with probability[i],
- * is the first to be hit; packets if none is.
+ * For each of n first throws: which of the packets, packet i with probability
+ * part[i] / whole[i], is the first to be hit; packets if none is.
  */
-void dice_first(size_t n, const u64 *throw, size_t packets,
-		const u64 *probability, u64 *first)
+void dice_first(size_t n, const u64 *throw, size_t packets, const u64 *part,
+		const u64 *whole, u64 *first)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct aqm_dice dice;
 
 		aqm_dice_throw(&dice, throw[i]);
 		for (first[i] = 0; first[i] < packets; first[i]++)
-			if (aqm_dice_hit(&dice, probability[first[i]]))
+			if (aqm_dice_hit(&dice, part[first[i]], whole[first[i]]))
 				break;
 	}
 }
@@ -177,7 +177,7 @@ void red_history(const struct red_config *config, u32 unit, u64 send_time,
 		vars.idle_from = idle_from[i];
 		red_average(&params, &vars, time[i], backlog[i], send_time);
 		avg[i] = vars.avg;
-		probability[i] = red_probability(&params, &vars);
+		probability[i] = red_probability(red_odds(&params, &vars));
 		if (random[i] < probability[i])
 			red_hit(&vars);
 	}

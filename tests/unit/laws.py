@@ -76,12 +76,12 @@ log2 = functools.partial(_map, "fixed_log2")
 exp2 = functools.partial(_map, "fixed_exp2")
 
 
-def dice_first(throw: U64s, probability: U64s) -> U64s:
-    """For each throw: the first packet that is hit, of which each has its probability (Q32)."""
+def dice_first(throw: U64s, part: U64s, whole: U64s) -> U64s:
+    """For each throw: the first packet that is hit; each has its part / whole (both Q32)."""
     first = np.empty_like(throw)
     library().dice_first(
-        ctypes.c_size_t(len(throw)), pointer(throw), ctypes.c_size_t(len(probability)),
-        pointer(probability), pointer(first),
+        ctypes.c_size_t(len(throw)), pointer(throw), ctypes.c_size_t(len(part)),
+        pointer(part), pointer(whole), pointer(first),
     )  # fmt: skip
     return first
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the experiments' numbers mean: options read, metrics computed, verdicts given."""
 
+import random
 import struct
 from dataclasses import replace
 
@@ -14,8 +15,10 @@ from aqmlab.metrics import (
     NOT_STARTED,
     Counters,
     FlowState,
+    Page,
     QueueSample,
     Reading,
+    WebResult,
     flow_rates,
     jain,
     measure,
@@ -26,8 +29,12 @@ from aqmlab.metrics import (
 from aqmlab.netlink import attribute, attributes
 from aqmlab.sampler import SPLITS, flow_state
 from aqmlab.scenario import (
+    Groups,
     Link,
     Scenario,
+    Stream,
+    Udp,
+    Web,
     parse_delays,
     parse_list,
     parse_names,
@@ -296,6 +303,82 @@ def test_both_directions_have_metrics_of_their_own() -> None:
     assert (shown["arrivals"], shown["mean_queue_pkts"]) == (900, 100)
     assert isinstance(shown["reverse"], dict)
     assert (shown["reverse"]["arrivals"], shown["reverse"]["mean_queue_pkts"]) == (800, 20)
+
+
+def test_web_pages() -> None:
+    scenario = replace(SCENARIO, web=Web(sessions=5, think_s=1, page_packets=12))
+    assert [session.like.index for session in scenario.session_list()] == [0, 1, 0, 1, 0]
+    assert all(0 <= session.start_s <= 5 for session in scenario.session_list())
+    pages = [Page(11 * S, 0, 1_250_000, response_s) for response_s in (0.3, 0.1, 0.2, 1.0)]
+    samples = [[QueueSample(0, 0, 0, None)]]
+    found = measure(scenario, samples, reading(10 * S), reading(30 * S), [None], pages).web
+    assert found == WebResult(4, 2.0, 0.4, 0.2, 1.0)
+    nothing = measure(scenario, samples, reading(10 * S), reading(30 * S), [None]).web
+    assert nothing == WebResult(0, 0.0, None, None, None)
+
+
+def test_sizes_of_pages_are_pareto() -> None:
+    draw, web = random.Random(1), Web(sessions=1, think_s=1, page_packets=12)
+    sizes = sorted(web.draw_packets(draw) for _ in range(100_000))
+    assert sizes[0] == 1
+    # The scale is 2.4 packets: at a share s of them, 2.4 ((1 - s)^(-1/1.2) - 1).
+    for share, packets in ((0.5, 1.876), (0.9, 13.95), (0.99, 109.0)):
+        assert sizes[round(share * len(sizes))] == pytest.approx(packets, abs=0.5, rel=0.1)
+
+
+def test_flows_come_and_leave_in_groups() -> None:
+    both = replace(CHAIN, reverse=2, groups=Groups(size=1, join_s=100, leave_s=400))
+    together, staged = replace(both, groups=None).flow_list(), both.flow_list()
+    joins = [0, 100, 0, 0, 0, 0, 100]  # two long flows, a flow a link, two the other way
+    later = [a.start_s - b.start_s for a, b in zip(staged, together, strict=True)]
+    assert later == pytest.approx(joins)
+    assert [flow.stop_s for flow in staged] == [400 + join for join in joins]
+    assert {flow.stop_s for flow in together} == {None}
+    stay = replace(both, groups=Groups(size=1, join_s=100, leave_s=None)).flow_list()
+    assert {flow.stop_s for flow in stay} == {None}
+
+
+def udp(on_s: float | None, off_s: float | None) -> list[Stream]:
+    settings = Udp(50, 1_000_000, on_s, off_s, from_s=20, until_s=220)
+    return replace(CHAIN, udp=settings).stream_list()
+
+
+def test_udp_flows_take_the_paths_of_flows_and_keep_out_of_step() -> None:
+    streams = udp(None, None)
+    assert [stream.path for stream in streams[:7]] == ["AD", "AD", "AB", "BC", "CD", "AD", "AD"]
+    ((first, last),) = streams[0].periods
+    packet_s = 8 * 1014 / 1e6
+    assert 20 <= first < 20 + packet_s
+    assert last == 220
+    assert len({stream.periods for stream in streams}) == 50
+
+
+def test_udp_flows_are_on_and_off_for_exponential_times() -> None:
+    streams = udp(1.0, 3.0)
+    assert udp(1.0, 3.0) == streams
+    on = [b - a for stream in streams for a, b in stream.periods]
+    assert sum(on) == pytest.approx(50 * 200 / 4, rel=0.1)
+    assert sum(on) / len(on) == pytest.approx(1.0, rel=0.1)
+    # As many as on average are on when they come.
+    assert 5 < sum(stream.periods[0][0] == 20 for stream in streams) < 20
+    for stream in streams:
+        times = [time for period in stream.periods for time in period]
+        assert times == sorted(times)
+        assert times[0] >= 20
+        assert times[-1] <= 220
+
+
+def test_the_rate_of_udp() -> None:
+    scenario = replace(SCENARIO, udp=Udp(2, 1_000_000, None, None, 0, 30))
+    warm, end = reading(10 * S), reading(30 * S)
+    found = measure(
+        scenario,
+        [[QueueSample(0, 0, 0, None)]],
+        replace(warm, udp=[100, 200]),
+        replace(end, udp=[100, 2700]),
+        [None],
+    )
+    assert [stream.rate_mbps for stream in found.udp] == pytest.approx([0, 1.014])
 
 
 def test_what_a_qdisc_does_not_tell_stays_unknown() -> None:

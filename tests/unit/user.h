@@ -51,11 +51,6 @@ static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned int shift)
 	return (__uint128_t)a * b >> shift;
 }
 
-static inline u64 mul_u64_u32_shr(u64 a, u32 b, unsigned int shift)
-{
-	return mul_u64_u64_shr(a, b, shift);
-}
-
 /* The kernel's, which has no floating point, gives the same. */
 static inline u32 int_sqrt64(u64 x)
 {
