@@ -298,6 +298,8 @@ def pert_history(
         ctypes.byref(params), clock is not None, ctypes.c_size_t(len(time)), pointer(time),
         pointer(rtt), pointer(rtt if clock is None else clock),
         pointer(found.average), pointer(found.base), pointer(found.delay),
+    )  # fmt: skip
+    return found
 
 
 class XqmConfig(ctypes.Structure):
