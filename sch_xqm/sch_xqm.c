@@ -491,9 +491,9 @@ static int xqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	unsigned int length = qdisc_pkt_len(skb);
 	u32 packets = aqm_packets(skb);
 	enum aqm_verdict verdict;
-	u64 now = ktime_get_ns();
-	u32 random = get_random_u32();
+	u64 now = aqm_now(&q->queue);
 	struct xqm_flow *flow;
+	struct aqm_odds odds;
 	bool hidden = false;
 	bool alone, lost;
 	u64 amount, name;
@@ -501,12 +501,14 @@ static int xqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	xqm_update(sch, now);
 	flow = xqm_classify(sch, skb, packets, &alone, &name, now);
 	q->last = flow;
+	odds = xqm_odds(flow);
 	verdict = aqm_enqueue(skb, sch, &q->queue,
-			      !alone && xqm_decide(flow, random), now);
+			      !alone && aqm_hit_of(&q->queue, odds.part,
+						   odds.whole), now);
 	if (q->options.hide != TC_XQM_HIDE_OFF && !aqm_dropped(verdict))
 		hidden = xqm_hide(q, skb, packets,
 				  !alone && xqm_hides(&q->params, flow,
-						      random));
+						      get_random_u32()));
 	trace_xqm_decide(sch, length, name, flow, alone, hidden, verdict);
 
 	lost = aqm_dropped(verdict) || verdict == AQM_MARK;
@@ -528,8 +530,11 @@ static int xqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 static struct sk_buff *xqm_dequeue(struct Qdisc *sch)
 {
 	struct xqm_sched_data *q = qdisc_priv(sch);
-	u64 now = ktime_get_ns();
+	u64 now;
 
+	if (!q->queue.packets)
+		return NULL;
+	now = aqm_now(&q->queue);
 	xqm_update(sch, now);
 	return aqm_dequeue(sch, &q->queue, now);
 }
@@ -539,7 +544,7 @@ static void xqm_start(struct xqm_sched_data *q)
 {
 	memset(q->class, 0, XQM_CLASSES * sizeof(*q->class));
 	q->last = NULL;
-	xqm_restart(&q->params, &q->vars, ktime_get_ns());
+	xqm_restart(&q->params, &q->vars, aqm_now_exactly(&q->queue));
 }
 
 static void xqm_reset(struct Qdisc *sch)
@@ -741,7 +746,7 @@ static int xqm_change(struct Qdisc *sch, struct nlattr *opt,
 	}
 
 	sch_tree_lock(sch);
-	xqm_update(sch, ktime_get_ns());
+	xqm_update(sch, aqm_now_exactly(&q->queue));
 	xqm_configure(sch, &shared, &options);
 	if (flows) {
 		swap(q->flows, flows);
@@ -858,7 +863,7 @@ static u64 xqm_last_probability(struct xqm_sched_data *q)
 	if (!q->last || !xqm_is_recent(&q->vars, q->last->bin))
 		return 0;
 	xqm_flow_advance(&q->params, &q->vars, q->last);
-	return xqm_probability(q->last);
+	return aqm_probability(xqm_odds(q->last));
 }
 
 /* Flows within the period that are too many to be shown. */
@@ -882,7 +887,7 @@ static int xqm_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 		return -EMSGSIZE;
 
 	sch_tree_lock(sch);
-	xqm_update(sch, ktime_get_ns());
+	xqm_update(sch, aqm_now_exactly(&q->queue));
 	err = aqm_dump_stats(skb, &q->queue, xqm_last_probability(q)) ?:
 	      aqm_put_stat(skb, TCA_XQM_STATS_FLOWS, vars->census.flows) ?:
 	      aqm_put_stat(skb, TCA_XQM_STATS_SHARE, vars->share) ?:
@@ -975,7 +980,7 @@ static void xqm_survey(struct Qdisc *sch)
 	q->shown_count = 0;
 
 	sch_tree_lock(sch);
-	xqm_update(sch, ktime_get_ns());
+	xqm_update(sch, aqm_now_exactly(&q->queue));
 	room = q->vars.census.flows;
 	sch_tree_unlock(sch);
 	if (!room)
@@ -1096,7 +1101,7 @@ static int xqm_dump_class_stats(struct Qdisc *sch, unsigned long class,
 		return -EMSGSIZE;
 
 	sch_tree_lock(sch);
-	xqm_update(sch, ktime_get_ns());
+	xqm_update(sch, aqm_now_exactly(&q->queue));
 	flow = xqm_control_at(q, shown->place);
 	if (xqm_name_at(q, shown->place) == shown->name &&
 	    xqm_is_recent(&q->vars, flow->bin)) {

@@ -43,7 +43,7 @@ TRACE_EVENT(xqm_decide,
 		__entry->throughput = alone ? 0 : flow->throughput;
 		__entry->since = alone ? 0 : flow->since;
 		__entry->hidden = hidden;
-		__entry->prob = alone ? 0 : xqm_probability(flow);
+		__entry->prob = alone ? 0 : aqm_probability(xqm_odds(flow));
 		__entry->verdict = verdict;
 	),
 	TP_printk("ifindex=%d handle=%x: len=%u flow=%016llx rate=%lld quiescent=%llu share=%llu throughput=%llu since=%u hidden=%d prob=%llu verdict=%s",

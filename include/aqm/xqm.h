@@ -36,6 +36,7 @@
 #ifndef AQM_XQM_H
 #define AQM_XQM_H
 
+#include "dice.h"
 #include "fixed.h"
 
 #define XQM_BINS	20
@@ -457,7 +458,7 @@ static inline s64 xqm_flow_slide(const struct xqm_params *params,
 				 const struct xqm_vars *vars,
 				 struct xqm_flow *flow)
 {
-	u64 sum = 0;
+	s64 sum = 0, due;
 
 	while (flow->bin != vars->bin) {
 		u64 last = (flow->bin + 1) * params->bin;
@@ -478,9 +479,31 @@ static inline s64 xqm_flow_slide(const struct xqm_params *params,
 	flow->instant = vars->instant;
 	if (!xqm_is_measured(params, flow))
 		flow->shares = vars->shares;
-	sum -= flow->weight * (vars->shares - flow->shares);
+	due = aqm_mul(vars->shares - flow->shares, flow->weight, 0);
 	flow->shares = vars->shares;
-	return sum;
+	return aqm_sadd(sum, -due);
+}
+
+/* What the control instants passed do to a flow's rate, but for its limits. */
+static inline void xqm_flow_control(const struct xqm_params *params,
+				    const struct xqm_vars *vars,
+				    struct xqm_flow *flow)
+{
+	s64 mismatch = xqm_flow_slide(params, vars, flow);
+	u64 excess = vars->sum - flow->sum;
+	s64 change;
+
+	flow->sum = vars->sum;
+	if (params->control == XQM_ONOFF) {	/* eq. (18) */
+		flow->rate = flow->throughput > flow->share ? flow->quiescent :
+							      0;
+		return;
+	}
+	change = aqm_smul(mismatch, params->delta, XQM_PACKET_SHIFT);
+	if (params->control == XQM_PI_TB)	/* eq. (20); else (19) */
+		change = aqm_sadd(change, aqm_smul(excess, params->phi,
+						   XQM_PACKET_SHIFT));
+	flow->rate = aqm_sadd(flow->rate, change);
 }
 
 /**
@@ -498,8 +521,7 @@ static inline void xqm_flow_advance(const struct xqm_params *params,
 	u64 share = aqm_mul(vars->share, flow->weight, 0);
 	u64 loop = flow->rtt + vars->delay;
 	bool known = flow->quiescent;
-	s64 mismatch, change, floor = 0;
-	u64 excess;
+	s64 floor = 0;
 
 	if (!flow->responsive) {
 		flow->quiescent = XQM_RATE_ONE;	/* no bound, section V.C */
@@ -515,60 +537,30 @@ static inline void xqm_flow_advance(const struct xqm_params *params,
 	flow->share = share;
 	flow->loop = loop;
 
-	if (flow->instant == vars->instant)
-		return;
-	mismatch = xqm_flow_slide(params, vars, flow);
-	excess = vars->sum - flow->sum;
-	flow->sum = vars->sum;
-
-	if (params->control == XQM_ONOFF) {	/* eq. (18) */
-		flow->rate = flow->throughput > share ? flow->quiescent : 0;
-		return;
-	}
-	change = aqm_smul(mismatch, params->delta, XQM_PACKET_SHIFT);
-	if (params->control == XQM_PI_TB)	/* eq. (20); else (19) */
-		change = aqm_sadd(change, aqm_smul(excess, params->phi,
-						   XQM_PACKET_SHIFT));
+	if (flow->instant != vars->instant)
+		xqm_flow_control(params, vars, flow);
 	if (params->smooth && flow->responsive)
 		floor = -(s64)flow->quiescent;
-	flow->rate = clamp_t(s64, aqm_sadd(flow->rate, change), floor,
-			     flow->quiescent);
-}
-
-/* p, eq. (17), Q32. */
-static inline u64 xqm_probability(const struct xqm_flow *flow)
-{
-	u64 spent;
-
-	if (flow->rate <= 0)
-		return 0;
-	spent = aqm_mul(flow->since, flow->rate, 0);
-	if (spent + flow->rate >= XQM_RATE_ONE)
-		return AQM_PROB_ONE;
-	return min(mul_u64_u64_div_u64(flow->rate, AQM_PROB_ONE,
-				       XQM_RATE_ONE - spent),
-		   AQM_PROB_ONE);
+	flow->rate = clamp_t(s64, flow->rate, floor, flow->quiescent);
 }
 
 /**
- * xqm_decide() - mark or drop a packet?
+ * xqm_odds() - mark or drop a packet?
  * @flow: its flow, advanced to the present
- * @random: uniform over 32 bits
  *
- * Return: true with probability p, eq. (17): random (1 - k q) < q, without the
- * division.
+ * Return: p, eq. (17), undivided.
  */
-static inline bool xqm_decide(const struct xqm_flow *flow, u32 random)
+static inline struct aqm_odds xqm_odds(const struct xqm_flow *flow)
 {
-	u64 spent;
+	const int shift = XQM_RATE_SHIFT - AQM_PROB_SHIFT;
+	u64 part = max(flow->rate, 0LL) >> shift, spent;
 
-	if (flow->rate <= 0)
-		return false;
+	if (!part)
+		return (struct aqm_odds){ 0, AQM_PROB_ONE };
 	spent = aqm_mul(flow->since, flow->rate, 0);
 	if (spent + flow->rate >= XQM_RATE_ONE)
-		return true;
-	return random * ((XQM_RATE_ONE - spent) >> 16) <
-	       (u64)flow->rate << 16;
+		return (struct aqm_odds){ AQM_PROB_ONE, AQM_PROB_ONE };
+	return (struct aqm_odds){ part, (XQM_RATE_ONE - spent) >> shift };
 }
 
 /**

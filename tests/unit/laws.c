@@ -177,7 +177,7 @@ void red_history(const struct red_config *config, u32 unit, u64 send_time,
 		vars.idle_from = idle_from[i];
 		red_average(&params, &vars, time[i], backlog[i], send_time);
 		avg[i] = vars.avg;
-		probability[i] = red_probability(red_odds(&params, &vars));
+		probability[i] = aqm_probability(red_odds(&params, &vars));
 		if (random[i] < probability[i])
 			red_hit(&vars);
 	}
@@ -295,13 +295,12 @@ u64 xqm_quiescent_rate(u64 share, u64 rtt)
 	return xqm_quiescent(share, rtt);
 }
 
-/* How often a packet is hit, of those with random numbers from 0 up to n. */
-u64 xqm_hits(s64 rate, u32 since, u64 *probability, u32 random)
+/* p, eq. (17). */
+u64 xqm_probability(s64 rate, u32 since)
 {
 	struct xqm_flow flow = { .rate = rate, .since = since };
 
-	*probability = xqm_probability(&flow);
-	return xqm_decide(&flow, random);
+	return aqm_probability(xqm_odds(&flow));
 }
 
 /* Is a packet hidden, whose flow has these rates? */

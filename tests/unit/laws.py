@@ -39,7 +39,7 @@ def library() -> ctypes.CDLL:
     lib.fixed_smul.restype = ctypes.c_int64
     of_u64 = (
         "rem_probability", "rem_price_max", "lred_ratio_after", "fifa_scaled", "pert_curve",
-        "xqm_quiescent_rate", "xqm_hits",
+        "xqm_quiescent_rate", "xqm_probability",
     )  # fmt: skip
     for function in of_u64:
         getattr(lib, function).restype = ctypes.c_uint64
@@ -412,14 +412,9 @@ def xqm_quiescent(share: int, rtt: int) -> int:
     return int(library().xqm_quiescent_rate(u64(share), u64(rtt)))
 
 
-def xqm_hit(rate: int, since: int, random: int) -> tuple[int, bool]:
-    """Eq. (17): the probability in Q32, and whether a packet with this random number is hit."""
-    probability = ctypes.c_uint64()
-    hit = library().xqm_hits(
-        ctypes.c_int64(rate), ctypes.c_uint32(since), ctypes.byref(probability),
-        ctypes.c_uint32(random),
-    )  # fmt: skip
-    return probability.value, bool(hit)
+def xqm_probability(rate: int, since: int) -> int:
+    """Eq. (17): Q32."""
+    return int(library().xqm_probability(ctypes.c_int64(rate), ctypes.c_uint32(since)))
 
 
 def xqm_hidden(smooth: bool, responsive: bool, rate: int, quiescent: int, random: int) -> bool:

@@ -60,6 +60,12 @@ class Xqm:
         flow.quiescent = quiescent(share * flow.weight, r) if flow.responsive else 1.0
         if not known and flow.responsive:
             flow.rate = flow.quiescent
+        flow.rate = self.limited(flow, flow.rate)
+
+    def limited(self, flow: Flow, rate: float) -> float:
+        """A loss rate within what may be imposed, or hidden."""
+        floor = -flow.quiescent if self.smooth and flow.responsive else 0.0
+        return min(max(rate, floor), flow.quiescent)
 
     def step(self, instant: int, backlog: float) -> None:
         """A control instant."""
@@ -84,8 +90,7 @@ class Xqm:
             change = self.delta * (x - share * flow.weight)
             if self.control == PI_TB:
                 change += self.phi * (backlog - self.target)
-            floor = -flow.quiescent if self.smooth and flow.responsive else 0.0
-            flow.rate = min(max(flow.rate + change, floor), flow.quiescent)
+            flow.rate = self.limited(flow, flow.rate + change)
 
     def run(self, events: Iterable[tuple[int, int, float]]) -> Iterator[tuple[Flow, float]]:
         """The flow of each packet (time, flow, backlog after it) as it is then, and its share."""
