@@ -67,6 +67,7 @@
  * @rtt_time: ns, with TC_XQM_RTT_TIME
  * @share: of a flow of weight 1, bytes/s; 0 for the fair one
  * @hide: TC_XQM_HIDE_*
+ * @hide_by: TC_XQM_HIDE_BY_*
  * @hide_dscp: code point of packets that are hidden from losses elsewhere
  * @weight: of a flow, by skb->priority
  */
@@ -80,6 +81,7 @@ struct xqm_options {
 	u64 rtt_time;
 	u64 share;
 	u8 hide;
+	u8 hide_by;
 	u8 hide_dscp;
 	u16 weight[TC_XQM_WEIGHTS];
 };
@@ -467,21 +469,41 @@ static bool xqm_write_dscp(struct sk_buff *skb, u8 dscp)
 	}
 }
 
-/* Have a packet that was queued pass the queues downstream, or not. */
-static bool xqm_hide(struct xqm_sched_data *q, struct sk_buff *skb,
-		     u32 packets, bool hide)
+/*
+ * Have a packet that was queued pass the queues downstream, or not. By DSCP, one
+ * that came with that code point and is not hidden has none of ours to show.
+ */
+static bool xqm_hide(struct xqm_sched_data *q, struct sk_buff *skb, bool hide)
 {
 	u8 dscp = q->options.hide_dscp;
 	int dsfield;
 
+	if (q->options.hide_by == TC_XQM_HIDE_BY_COPY) {
+		aqm_cb(skb)->twice = hide;
+		return hide;
+	}
 	if (hide && xqm_write_dscp(skb, dscp)) {
-		q->stats.hidden += packets;
+		q->stats.hidden += aqm_cb(skb)->packets;
 		return true;
 	}
 	dsfield = aqm_dsfield(skb);
 	if (dsfield >= 0 && dsfield >> 2 == dscp)
 		xqm_write_dscp(skb, 0);
 	return false;
+}
+
+/*
+ * A packet that is hidden by a copy of it departs. The copy follows at once, or
+ * what it makes up for would look like reordering; and only where fewer packets
+ * than the target wait, so that it takes the place of nobody's packet.
+ */
+static void xqm_copy(struct Qdisc *sch, struct sk_buff *skb)
+{
+	struct xqm_sched_data *q = qdisc_priv(sch);
+
+	if (q->queue.packets < q->queue.config.target &&
+	    aqm_send_again(skb, sch, &q->queue))
+		q->stats.hidden += aqm_cb(skb)->packets;
 }
 
 static int xqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
@@ -506,9 +528,9 @@ static int xqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 			      !alone && aqm_hit_of(&q->queue, odds.part,
 						   odds.whole), now);
 	if (q->options.hide != TC_XQM_HIDE_OFF && !aqm_dropped(verdict))
-		hidden = xqm_hide(q, skb, packets,
-				  !alone && xqm_hides(&q->params, flow,
-						      get_random_u32()));
+		hidden = xqm_hide(q, skb, !alone &&
+				  xqm_hides(&q->params, flow,
+					    get_random_u32()));
 	trace_xqm_decide(sch, length, name, flow, alone, hidden, verdict);
 
 	lost = aqm_dropped(verdict) || verdict == AQM_MARK;
@@ -530,13 +552,17 @@ static int xqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 static struct sk_buff *xqm_dequeue(struct Qdisc *sch)
 {
 	struct xqm_sched_data *q = qdisc_priv(sch);
+	struct sk_buff *skb;
 	u64 now;
 
 	if (!q->queue.packets)
 		return NULL;
 	now = aqm_now(&q->queue);
 	xqm_update(sch, now);
-	return aqm_dequeue(sch, &q->queue, now);
+	skb = aqm_dequeue(sch, &q->queue, now);
+	if (unlikely(aqm_cb(skb)->twice))
+		xqm_copy(sch, skb);
+	return skb;
 }
 
 /* All flows begin again, but for their round-trip times. */
@@ -571,6 +597,7 @@ static const struct nla_policy xqm_policy[TCA_XQM_MAX + 1] = {
 	[TCA_XQM_RTT_TIME]		= { .type = NLA_U64 },
 	[TCA_XQM_SHARE]			= { .type = NLA_U64 },
 	[TCA_XQM_HIDE]			= { .type = NLA_U8 },
+	[TCA_XQM_HIDE_BY]		= { .type = NLA_U8 },
 	[TCA_XQM_HIDE_DSCP]		= { .type = NLA_U8 },
 	[TCA_XQM_WEIGHTS]		=
 		NLA_POLICY_EXACT_LEN(TC_XQM_WEIGHTS * sizeof(u16)),
@@ -642,6 +669,9 @@ static int xqm_parse_options(struct xqm_options *options,
 	      AQM_TAKE(options->hide, tb[TCA_XQM_HIDE], u8,
 		       0, TC_XQM_HIDE_MAX, extack,
 		       "hide must be off, onoff or smooth") ?:
+	      AQM_TAKE(options->hide_by, tb[TCA_XQM_HIDE_BY], u8,
+		       0, TC_XQM_HIDE_BY_MAX, extack,
+		       "hide-by must be dscp or copy") ?:
 	      AQM_TAKE(options->hide_dscp, tb[TCA_XQM_HIDE_DSCP], u8,
 		       1, AQM_DSCP_MAX, extack,
 		       "hide-dscp must be a DSCP, 1 to 63") ?:
@@ -836,6 +866,7 @@ static int xqm_put_options(struct sk_buff *skb, const struct xqm_options *o)
 	    nla_put_u64_64bit(skb, TCA_XQM_RTT_TIME, o->rtt_time, pad) ||
 	    nla_put_u64_64bit(skb, TCA_XQM_SHARE, o->share, pad) ||
 	    nla_put_u8(skb, TCA_XQM_HIDE, o->hide) ||
+	    nla_put_u8(skb, TCA_XQM_HIDE_BY, o->hide_by) ||
 	    nla_put_u8(skb, TCA_XQM_HIDE_DSCP, o->hide_dscp) ||
 	    nla_put(skb, TCA_XQM_WEIGHTS, sizeof(o->weight), o->weight))
 		return -EMSGSIZE;

@@ -35,6 +35,12 @@ static const char *const hides[] = {
 	NULL
 };
 
+static const char *const hides_by[] = {
+	[TC_XQM_HIDE_BY_DSCP] = "dscp",
+	[TC_XQM_HIDE_BY_COPY] = "copy",
+	NULL
+};
+
 static const struct aqm_field options[] = {
 	AQM_BANDWIDTH,
 	{ "control", TCA_XQM_CONTROL, AQM_CHOICE, { .words = controls } },
@@ -51,6 +57,7 @@ static const struct aqm_field options[] = {
 	{ "rtt", TCA_XQM_RTT, AQM_WORD_TIME, { .words = rtts } },
 	{ "share", TCA_XQM_SHARE, AQM_RATE, { .symbol = "auto" } },
 	{ "hide", TCA_XQM_HIDE, AQM_CHOICE, { .words = hides } },
+	{ "hide-by", TCA_XQM_HIDE_BY, AQM_CHOICE, { .words = hides_by } },
 	{ "hide-dscp", TCA_XQM_HIDE_DSCP, AQM_DSCP, {} },
 	{ "weights", TCA_XQM_WEIGHTS, AQM_WEIGHTS, {} },
 	AQM_AVPKT,

@@ -88,8 +88,10 @@ RTT_TIME = Option("rtt time", 42, 8)
 SHARE = Option("share", 43, 8)
 HIDE = Option("hide", 44, 1)
 HIDE_OFF, HIDE_ONOFF, HIDE_SMOOTH = range(3)  # of HIDE
-HIDE_DSCP = Option("hide-dscp", 45, 1)
-WEIGHTS = Option("weights", 46, 32)
+HIDE_BY = Option("hide-by", 45, 1)
+BY_DSCP, BY_COPY = range(2)  # of HIDE_BY
+HIDE_DSCP = Option("hide-dscp", 46, 1)
+WEIGHTS = Option("weights", 47, 32)
 
 
 def weights(*values: int) -> int:
@@ -925,6 +927,7 @@ XQM = Kind(
         "rtt": "auto",
         "share": 0,
         "hide": "off",
+        "hide-by": "dscp",
         "hide-dscp": 33,
         "weights": [],
         "avpkt": 0,
@@ -947,6 +950,7 @@ XQM = Kind(
         RTT_TIME: 50 * MS,
         SHARE: 2 * MBIT,
         HIDE: HIDE_ONOFF,
+        HIDE_BY: BY_COPY,
         HIDE_DSCP: 1,
         WEIGHTS: weights(1, 2),
     },
@@ -965,6 +969,7 @@ XQM = Kind(
         RTT_TIME: 70 * MS,
         SHARE: 0,
         HIDE: HIDE_SMOOTH,
+        HIDE_BY: BY_DSCP,
         HIDE_DSCP: 63,
         WEIGHTS: weights(1000, 999, 3),
     },
@@ -990,6 +995,7 @@ XQM = Kind(
         {SHARE: 10 * MBIT},
         {HIDE: HIDE_ONOFF, CONTROL: ONOFF},
         {HIDE: HIDE_SMOOTH, CONTROL: PI_T},
+        {HIDE_BY: BY_COPY},
         {HIDE_DSCP: 1},
         {HIDE_DSCP: 63},
         {WEIGHTS: weights(*[1000] * 16)},
@@ -1042,6 +1048,7 @@ XQM = Kind(
             ({SHARE: 1}, {SHARE: 999}, {SHARE: 10 * MBIT + 1}, {SHARE: 2**64 - 1}),
         ),
         Refusal("hide must be off, onoff or smooth", ({HIDE: 3}, {HIDE: 255})),
+        Refusal("hide-by must be dscp or copy", ({HIDE_BY: 2}, {HIDE_BY: 255})),
         Refusal("hide smooth needs control pi-t or pi-tb", ({HIDE: HIDE_SMOOTH, CONTROL: ONOFF},)),
         Refusal(
             "hide-dscp must be a DSCP, 1 to 63", ({HIDE_DSCP: 0}, {HIDE_DSCP: 64}, {HIDE_DSCP: 255})
@@ -1071,6 +1078,7 @@ XQM = Kind(
         "share 11mbit": "Error: sch_xqm: share must be 8kbit to bandwidth, or 0 for the fair one.",
         "share half": 'Error: "share" takes a rate such as 64mbit, not "half".',
         "hide all": 'Error: "hide" takes off|onoff|smooth, not "all".',
+        "hide-by fec": 'Error: "hide-by" takes dscp|copy, not "fec".',
         "hide-dscp 0": "Error: sch_xqm: hide-dscp must be a DSCP, 1 to 63.",
         "weights x": 'Error: "weights" takes 1 to 16 whole numbers, not "x".',
         "weights 70000": 'Error: "weights" takes 1 to 16 whole numbers, not "70000".',
@@ -1083,16 +1091,16 @@ XQM = Kind(
             "",
             "bandwidth 10Mbit control pi-tb limit 250p target 50p control-period 10ms "
             "measure-period 10s delta 1e-05 phi 4e-05 flow 5tuple flows 65536 short 10p rtt auto "
-            "hide off hide-dscp 33",
+            "hide off hide-by dscp hide-dscp 33",
             {},
         ),
         Echo(
             "control pi-t limit 300 target 20 control-period 5ms measure-period 2s delta 0.0002 "
             "phi 0.0001 flow src-dst flows 1000 short 3 short-share 1mbit rtt label share 500kbit "
-            "hide smooth hide-dscp 44 weights 1 2 3 avpkt 1000 bytemode ecn protect 46",
+            "hide smooth hide-by copy hide-dscp 44 weights 1 2 3 avpkt 1000 bytemode ecn protect 46",
             "control pi-t limit 300p target 20p control-period 5ms measure-period 2s delta 0.0002 "
             "phi 0.0001 flow src-dst flows 1000 short 3p short-share 1Mbit rtt label "
-            "share 500Kbit hide smooth hide-dscp 44 weights 1 2 3 avpkt 1000b bytemode ecn "
+            "share 500Kbit hide smooth hide-by copy hide-dscp 44 weights 1 2 3 avpkt 1000b bytemode ecn "
             "protect 46",
             {
                 "control": "pi-t",
@@ -1109,6 +1117,7 @@ XQM = Kind(
                 "rtt": "label",
                 "share": 500 * KBIT,
                 "hide": "smooth",
+                "hide-by": "copy",
                 "hide-dscp": 44,
                 "weights": [1, 2, 3],
                 "avpkt": 1000,

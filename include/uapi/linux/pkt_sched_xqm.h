@@ -47,6 +47,15 @@ enum {
 
 #define TC_XQM_HIDE_MAX (__TC_XQM_HIDE_MAX - 1)
 
+/* How a packet is hidden from losses elsewhere. */
+enum {
+	TC_XQM_HIDE_BY_DSCP,	/* TCA_XQM_HIDE_DSCP, which queues there protect */
+	TC_XQM_HIDE_BY_COPY,	/* sent twice */
+	__TC_XQM_HIDE_BY_MAX
+};
+
+#define TC_XQM_HIDE_BY_MAX (__TC_XQM_HIDE_BY_MAX - 1)
+
 /* Options, besides pkt_sched_aqm.h's. */
 enum {
 	TCA_XQM_CONTROL = TCA_AQM_OWN, /* u8: TC_XQM_ONOFF, _PI_T, _PI_TB */
@@ -62,6 +71,7 @@ enum {
 	TCA_XQM_RTT_TIME,	/* u64: ns, with TC_XQM_RTT_TIME */
 	TCA_XQM_SHARE,		/* u64: bytes/s of weight 1, 0 = the fair one */
 	TCA_XQM_HIDE,		/* u8: TC_XQM_HIDE_* */
+	TCA_XQM_HIDE_BY,	/* u8: TC_XQM_HIDE_BY_DSCP, _COPY */
 	TCA_XQM_HIDE_DSCP,	/* u8: DSCP that hidden packets get */
 	TCA_XQM_WEIGHTS,	/* TC_XQM_WEIGHTS u16 */
 	__TCA_XQM_MAX
