@@ -786,7 +786,6 @@ def test_a_million_flows(make: Make, link: Link, kernel: Netlink) -> None:
     queue = make({
         **STILL, SHORT: 0, FLOWS: 1 << 20, LIMIT: 1000, BANDWIDTH: 800 * MBIT, AVPKT: 64,
     })  # fmt: skip
-    queue.send(*[frame()] * 200)
     queue.open()  # pktgen would send what is dropped once more
     pktgen("kpktgend_0", "rem_device_all", f"add_device {link.name}")
     pktgen(
@@ -798,6 +797,7 @@ def test_a_million_flows(make: Make, link: Link, kernel: Netlink) -> None:
         pktgen("pgctrl", "start")
         time.sleep(0.001)  # the lab takes a clock that stands still for a hang
     pktgen("kpktgend_0", "rem_device_all")
+    queue.send(*[frame()] * 200)
     stats = queue.read().stats
     flows, evicted = stats[XqmStat.FLOWS], stats[XqmStat.EVICTED]
     # some are made up twice; the table has places for most of them
