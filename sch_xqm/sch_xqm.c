@@ -950,32 +950,24 @@ static int xqm_heavier(const void *a, const void *b)
 	return first->place < second->place ? -1 : 1;
 }
 
-/* Is the flow, or class of flows, at a place one to be shown? */
-static bool xqm_is_active(const struct xqm_sched_data *q, u32 place)
-{
-	const struct xqm_entry *entry;
-
-	if (xqm_by_class(q))
-		return q->class[place].census.flows;
-	entry = aqm_flow_at(q->flows, place);
-	return q->flows->name[place] && entry->member.weight &&
-	       xqm_is_recent(&q->vars, entry->member.bin);
-}
-
+/*
+ * The control of the flow, or class of flows, at a place; and its name, which is
+ * 0 if it is not one to be shown.
+ */
 static struct xqm_flow *xqm_control_at(const struct xqm_sched_data *q,
-				       u32 place)
+				       u32 place, u64 *name)
 {
 	struct xqm_entry *entry;
 
-	if (xqm_by_class(q))
+	if (xqm_by_class(q)) {
+		*name = q->class[place].census.flows ? place + 1 : 0;
 		return &q->class[place].control;
-	entry = aqm_flow_at(q->flows, place);
+	}
+	entry = aqm_flow_at(q->flows, place, name);
+	if (!entry->member.weight ||
+	    !xqm_is_recent(&q->vars, entry->member.bin))
+		*name = 0;
 	return &entry->control;
-}
-
-static u64 xqm_name_at(const struct xqm_sched_data *q, u32 place)
-{
-	return xqm_by_class(q) ? place : q->flows->name[place];
 }
 
 /* Note the active flows at some places; the queue is locked. */
@@ -985,14 +977,16 @@ static u32 xqm_note(const struct xqm_sched_data *q, u32 first, u32 end,
 	u32 count = 0;
 
 	for (; first < end && count < room; first++) {
-		const struct xqm_flow *flow = xqm_control_at(q, first);
+		const struct xqm_flow *flow;
+		u64 name;
 
-		if (!xqm_is_active(q, first))
+		flow = xqm_control_at(q, first, &name);
+		if (!name)
 			continue;
 		noted[count++] = (struct xqm_shown){
 			.weight = flow->window + flow->count[flow->slot],
 			.place = first,
-			.name = xqm_name_at(q, first),
+			.name = name,
 		};
 	}
 	return count;
@@ -1122,6 +1116,7 @@ static int xqm_dump_class_stats(struct Qdisc *sch, unsigned long class,
 	const struct xqm_shown *shown;
 	struct xqm_flow *flow;
 	struct nlattr *nest;
+	u64 name;
 	int err = 0;
 
 	if (class > q->shown_count)
@@ -1133,9 +1128,8 @@ static int xqm_dump_class_stats(struct Qdisc *sch, unsigned long class,
 
 	sch_tree_lock(sch);
 	xqm_update(sch, aqm_now_exactly(&q->queue));
-	flow = xqm_control_at(q, shown->place);
-	if (xqm_name_at(q, shown->place) == shown->name &&
-	    xqm_is_recent(&q->vars, flow->bin)) {
+	flow = xqm_control_at(q, shown->place, &name);
+	if (name == shown->name) {
 		xqm_flow_advance(&q->params, &q->vars, flow);
 		err = xqm_put_flow(d->skb, q, flow);
 	}

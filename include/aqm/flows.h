@@ -15,8 +15,9 @@
  * can aim at; two flows share one by chance once in 2^64. The table is made of
  * small sets; a flow that is new to a full set takes the place of the stalest
  * there, which is a random sample to everybody else. A flow not seen for
- * AQM_FLOW_AGE is forgotten. Names stand apart from what is known of the flows,
- * so that to find one of them touches one cache line and then its own.
+ * AQM_FLOW_AGE is forgotten. The names of a set's flows stand together, so that
+ * to find one of them touches one cache line and then its own. Sets are allocated
+ * some at a time, since memory in large pieces is hard to get, or slow to use.
  */
 #ifndef AQM_FLOWS_H
 #define AQM_FLOWS_H
@@ -36,6 +37,7 @@
 #include <aqm/packet.h>
 
 #define AQM_FLOW_WAYS	8		/* flows in a set */
+#define AQM_FLOW_CHUNK	65536		/* bytes of the sets allocated at a time */
 #define AQM_FLOW_LOCKS	256
 #define AQM_FLOW_AGE	(600UL * HZ)	/* jiffies */
 
@@ -112,25 +114,31 @@ struct aqm_edge_flow {
  * @key: of the hash
  * @mask: sets less one; sets are a power of two
  * @size: bytes of a flow
- * @name: names of the flows, set after set; 0 if the place is free
- * @flow: the flows, in the same order
+ * @set_size: bytes of a set: the names of its flows, and then these
+ * @chunk_shift: sets in a chunk, as a power of two
+ * @chunks: how many
  * @lock: for a user without a lock of its own, of every so many sets one
+ * @chunk: the sets
  */
 struct aqm_flows {
 	siphash_key_t key;
 	u32 mask;
 	u32 size;
-	u64 *name;
-	void *flow;
+	u32 set_size;
+	u32 chunk_shift;
+	u32 chunks;
 	spinlock_t lock[AQM_FLOW_LOCKS];	/* guards every so many sets */
+	void *chunk[];
 };
 
 static inline void aqm_flows_destroy(struct aqm_flows *flows)
 {
+	u32 i;
+
 	if (!flows)
 		return;
-	kvfree(flows->name);
-	kvfree(flows->flow);
+	for (i = 0; i < flows->chunks; i++)
+		kvfree(flows->chunk[i]);
 	kvfree(flows);
 }
 
@@ -143,19 +151,30 @@ static inline void aqm_flows_destroy(struct aqm_flows *flows)
  */
 static inline struct aqm_flows *aqm_flows_create(u32 count, u32 size)
 {
-	struct aqm_flows *flows = kvzalloc(sizeof(*flows), GFP_KERNEL);
+	u32 set_size = AQM_FLOW_WAYS * (sizeof(u64) + size);
+	u32 shift = ilog2(AQM_FLOW_CHUNK / set_size);
+	u32 sets = count / AQM_FLOW_WAYS;
+	u32 chunks = DIV_ROUND_UP(sets, 1U << shift);
+	struct aqm_flows *flows;
 	u32 i;
 
+	flows = kvzalloc(struct_size(flows, chunk, chunks), GFP_KERNEL_ACCOUNT);
 	if (!flows)
 		return NULL;
-	flows->name = kvcalloc(count, sizeof(*flows->name), GFP_KERNEL);
-	flows->flow = kvcalloc(count, size, GFP_KERNEL);
-	if (!flows->name || !flows->flow) {
-		aqm_flows_destroy(flows);
-		return NULL;
+	for (i = 0; i < chunks; i++) {
+		flows->chunk[i] = kvcalloc(min(sets, 1U << shift), set_size,
+					   GFP_KERNEL_ACCOUNT);
+		if (!flows->chunk[i]) {
+			aqm_flows_destroy(flows);
+			return NULL;
+		}
+		flows->chunks++;
+		cond_resched();
 	}
 	flows->size = size;
-	flows->mask = count / AQM_FLOW_WAYS - 1;
+	flows->set_size = set_size;
+	flows->chunk_shift = shift;
+	flows->mask = sets - 1;
 	for (i = 0; i < AQM_FLOW_LOCKS; i++)
 		spin_lock_init(&flows->lock[i]);
 	get_random_bytes(&flows->key, sizeof(flows->key));
@@ -168,10 +187,29 @@ static inline u32 aqm_flows_count(const struct aqm_flows *flows)
 	return (flows->mask + 1) * AQM_FLOW_WAYS;
 }
 
-/* The flow at a place. */
-static inline void *aqm_flow_at(const struct aqm_flows *flows, u32 place)
+/* The names of a set's flows; 0 if the place is free. */
+static inline u64 *aqm_flow_names(const struct aqm_flows *flows, u32 set)
 {
-	return flows->flow + (size_t)place * flows->size;
+	return flows->chunk[set >> flows->chunk_shift] +
+		(set & ((1U << flows->chunk_shift) - 1)) * flows->set_size;
+}
+
+/* One of the flows whose names these are. */
+static inline void *aqm_flow_named(const struct aqm_flows *flows, u64 *names,
+				   u32 way)
+{
+	return (void *)(names + AQM_FLOW_WAYS) + way * flows->size;
+}
+
+/* The flow at a place, and its name. */
+static inline void *aqm_flow_at(const struct aqm_flows *flows, u32 place,
+				u64 *name)
+{
+	u64 *names = aqm_flow_names(flows, place / AQM_FLOW_WAYS);
+	u32 way = place % AQM_FLOW_WAYS;
+
+	*name = names[way];
+	return aqm_flow_named(flows, names, way);
 }
 
 /* Is @flow one that is still known? */
@@ -313,22 +351,21 @@ static inline bool aqm_parse_segment(struct aqm_segment *segment,
 static inline void *aqm_flow_find(struct aqm_flows *flows, u64 name,
 				  bool *fresh)
 {
-	u32 first = (name & flows->mask) * AQM_FLOW_WAYS;
+	u64 *names = aqm_flow_names(flows, name & flows->mask);
 	struct aqm_flow *flow, *stalest = NULL;
-	u64 *names = &flows->name[first];
 	u32 way, victim = 0;
 
 	*fresh = false;
 	for (way = 0; way < AQM_FLOW_WAYS; way++) {
 		if (names[way] != name)
 			continue;
-		flow = aqm_flow_at(flows, first + way);
+		flow = aqm_flow_named(flows, names, way);
 		*fresh = !aqm_flow_known(flow);
 		return flow;
 	}
 
 	for (way = 0; way < AQM_FLOW_WAYS; way++) {
-		flow = aqm_flow_at(flows, first + way);
+		flow = aqm_flow_named(flows, names, way);
 		if (!names[way]) {
 			victim = way;
 			break;
@@ -340,7 +377,7 @@ static inline void *aqm_flow_find(struct aqm_flows *flows, u64 name,
 	}
 	names[victim] = name;
 	*fresh = true;
-	return aqm_flow_at(flows, first + victim);
+	return aqm_flow_named(flows, names, victim);
 }
 
 static inline void aqm_smaller(u64 *smallest, u64 sample)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Print what a packet costs in our qdiscs, against the kernel's RED: .venv/bin/python cost.py."""
+"""Print what a packet costs in our qdiscs, against the kernel's: .venv/bin/python cost.py."""
 
 import json
 import math
@@ -13,12 +13,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench import GROUPS, Contender
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 OUT = ROOT / "build" / "bench"
 TIMEOUT_S = 240  # of the run in the lab, which takes ten seconds on an idle machine
 
-RIVAL = "red"
 STUDENT_95 = 2.093  # Student's t for 95 %, both sides, 20 pairs
 
 
@@ -26,14 +27,13 @@ STUDENT_95 = 2.093  # Student's t for 95 %, both sides, 20 pairs
 class Cost:
     """What a packet costs in a qdisc."""
 
-    name: str
-    labelled: bool
+    contender: Contender
     drop_share: float
     """Of the packets that came."""
     ns: tuple[float, ...]
     """Per packet, pktgen and all else included; one for each round."""
     ratios: tuple[float, ...]
-    """To RED in the same round."""
+    """To the rival's in the same round."""
 
     @property
     def ratio(self) -> float:
@@ -58,34 +58,30 @@ def run(*words: str | Path) -> str:
     return done.stderr
 
 
-def measure() -> list[Cost]:
-    """Build what is needed, measure in the lab; the first is RED itself."""
+def measure(group: str) -> list[Cost]:
+    """Build what is needed, measure a group in the lab."""
     kernel = run("lab/build").split()[-1]  # where the kernel is, it says last
     OUT.mkdir(parents=True, exist_ok=True)
     run("make", "modules", "MODULES=tests/bench", f"KDIR={kernel}", f"OUT={OUT}", "ARCH=um")
     lab = ("lab/run", "--realtime", "--timeout", str(TIMEOUT_S), "--out", OUT, "--")
-    run(*lab, HERE / "bench.py", OUT / "sch_standing.ko")
+    run(*lab, HERE / "bench.py", OUT / "sch_standing.ko", group)
     found = json.loads((OUT / "cost.json").read_text())
-    rival = found[RIVAL]["ns"]
-    return [
-        Cost(
-            name,
-            one["labelled"],
-            one["drop_share"],
-            tuple(one["ns"]),
-            tuple(own / its for own, its in zip(one["ns"], rival, strict=True)),
-        )
-        for name, one in found.items()
-    ]
+    costs = []
+    for contender in GROUPS[group]:
+        one, rival = found[contender.name], found[contender.rival]["ns"]
+        ratios = tuple(own / its for own, its in zip(one["ns"], rival, strict=True))
+        costs.append(Cost(contender, one["drop_share"], tuple(one["ns"]), ratios))
+    return costs
 
 
 def table(costs: list[Cost]) -> Table:
-    shown = Table("qdisc", "ns a packet", "of red's", "95 % interval", "dropped")
+    shown = Table("qdisc", "ns a packet", "of", "is", "95 % interval", "dropped")
     for cost in costs:
         low, high = cost.interval
         shown.add_row(
-            cost.name,
+            cost.contender.name,
             f"{statistics.median(cost.ns):.0f}",
+            cost.contender.rival,
             f"{cost.ratio:.3f}",
             f"{low:.3f} to {high:.3f}",
             f"{cost.drop_share:.2%}",
@@ -94,4 +90,5 @@ def table(costs: list[Cost]) -> Table:
 
 
 if __name__ == "__main__":
-    Console().print(table(measure()))
+    for each in GROUPS:
+        Console().print(table(measure(each)))
