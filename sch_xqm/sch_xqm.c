@@ -374,7 +374,7 @@ static struct xqm_entry *xqm_find(struct Qdisc *sch, struct sk_buff *skb,
 		xqm_forget(q, entry);
 		if (entry->packets && aqm_flow_known(&entry->flow))
 			q->stats.evicted++;
-		memset(entry, 0, sizeof(*entry));
+		aqm_flow_begin(q->flows, &entry->flow, *name);
 	}
 	entry->flow.seen = jiffies;
 	if (header.responsive)
@@ -715,7 +715,7 @@ static int xqm_parse_options(struct xqm_options *options,
 /* The table for so many flows. */
 static struct aqm_flows *xqm_create_flows(const struct xqm_options *options)
 {
-	BUILD_BUG_ON(sizeof(struct xqm_entry) + sizeof(u64) > 256);
+	BUILD_BUG_ON(sizeof(struct xqm_entry) > 256);
 	return aqm_flows_create(roundup_pow_of_two(options->flows),
 				sizeof(struct xqm_entry));
 }
@@ -963,10 +963,10 @@ static struct xqm_flow *xqm_control_at(const struct xqm_sched_data *q,
 		*name = q->class[place].census.flows ? place + 1 : 0;
 		return &q->class[place].control;
 	}
-	entry = aqm_flow_at(q->flows, place, name);
-	if (!entry->member.weight ||
-	    !xqm_is_recent(&q->vars, entry->member.bin))
-		*name = 0;
+	entry = aqm_flow_at(q->flows, place);
+	*name = entry->member.weight &&
+		xqm_is_recent(&q->vars, entry->member.bin) ?
+		entry->flow.name : 0;
 	return &entry->control;
 }
 
@@ -996,7 +996,7 @@ static u32 xqm_note(const struct xqm_sched_data *q, u32 first, u32 end,
 static void xqm_survey(struct Qdisc *sch)
 {
 	struct xqm_sched_data *q = qdisc_priv(sch);
-	u32 places = xqm_by_class(q) ? XQM_CLASSES : aqm_flows_count(q->flows);
+	u32 places = xqm_by_class(q) ? XQM_CLASSES : aqm_flows_used(q->flows);
 	u32 count = 0, room, first, end;
 	struct xqm_shown *noted;
 

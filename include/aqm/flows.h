@@ -15,9 +15,10 @@
  * can aim at; two flows share one by chance once in 2^64. The table is made of
  * small sets; a flow that is new to a full set takes the place of the stalest
  * there, which is a random sample to everybody else. A flow not seen for
- * AQM_FLOW_AGE is forgotten. The names of a set's flows stand together, so that
- * to find one of them touches one cache line and then its own. Sets are allocated
- * some at a time, since memory in large pieces is hard to get, or slow to use.
+ * AQM_FLOW_AGE is forgotten. A set is one cache line, which tells where its flows
+ * are: in the order in which they first came, so that few flows stand close
+ * together in a table for many. They are allocated some at a time, since memory
+ * in large pieces is hard to get, or slow to use.
  */
 #ifndef AQM_FLOWS_H
 #define AQM_FLOWS_H
@@ -37,7 +38,7 @@
 #include <aqm/packet.h>
 
 #define AQM_FLOW_WAYS	8		/* flows in a set */
-#define AQM_FLOW_CHUNK	65536		/* bytes of the sets allocated at a time */
+#define AQM_FLOW_CHUNK	65536		/* bytes of flows allocated at a time */
 #define AQM_FLOW_LOCKS	256
 #define AQM_FLOW_AGE	(600UL * HZ)	/* jiffies */
 
@@ -87,12 +88,14 @@ struct aqm_half {
 
 /**
  * struct aqm_flow - what any table knows of a flow; first in a user's own struct
+ * @name: its name; the table's to set
  * @seen: when its last packet passed, jiffies
  * @syn: when the client's last SYN left, ns; 0 if no ACK is awaited
  * @handshake: time from SYN to ACK, the smallest, ns; 0 if unknown
  * @client: who sent that SYN: a direction, or ports
  */
 struct aqm_flow {
+	u64 name;
 	unsigned long seen;
 	u64 syn;
 	u64 handshake;
@@ -110,22 +113,34 @@ struct aqm_edge_flow {
 };
 
 /**
+ * struct aqm_flow_set - the flows whose names have the same low bits
+ * @tag: the high bits of their names
+ * @place: where they are, plus 1; 0 if there is none
+ */
+struct aqm_flow_set {
+	u32 tag[AQM_FLOW_WAYS];
+	u32 place[AQM_FLOW_WAYS];
+};
+
+/**
  * struct aqm_flows - the table
  * @key: of the hash
  * @mask: sets less one; sets are a power of two
  * @size: bytes of a flow
- * @set_size: bytes of a set: the names of its flows, and then these
- * @chunk_shift: sets in a chunk, as a power of two
+ * @used: places used so far
+ * @set: sets
+ * @shift: flows in a chunk, as a power of two
  * @chunks: how many
  * @lock: for a user without a lock of its own, of every so many sets one
- * @chunk: the sets
+ * @chunk: flows, in places for all that the sets may have
  */
 struct aqm_flows {
 	siphash_key_t key;
 	u32 mask;
 	u32 size;
-	u32 set_size;
-	u32 chunk_shift;
+	atomic_t used;
+	struct aqm_flow_set *set;
+	u32 shift;
 	u32 chunks;
 	spinlock_t lock[AQM_FLOW_LOCKS];	/* guards every so many sets */
 	void *chunk[];
@@ -139,6 +154,7 @@ static inline void aqm_flows_destroy(struct aqm_flows *flows)
 		return;
 	for (i = 0; i < flows->chunks; i++)
 		kvfree(flows->chunk[i]);
+	kvfree(flows->set);
 	kvfree(flows);
 }
 
@@ -151,65 +167,50 @@ static inline void aqm_flows_destroy(struct aqm_flows *flows)
  */
 static inline struct aqm_flows *aqm_flows_create(u32 count, u32 size)
 {
-	u32 set_size = AQM_FLOW_WAYS * (sizeof(u64) + size);
-	u32 shift = ilog2(AQM_FLOW_CHUNK / set_size);
+	u32 shift = ilog2(AQM_FLOW_CHUNK / size);
+	u32 chunks = DIV_ROUND_UP(count, 1U << shift);
 	u32 sets = count / AQM_FLOW_WAYS;
-	u32 chunks = DIV_ROUND_UP(sets, 1U << shift);
 	struct aqm_flows *flows;
 	u32 i;
 
 	flows = kvzalloc(struct_size(flows, chunk, chunks), GFP_KERNEL_ACCOUNT);
 	if (!flows)
 		return NULL;
+	flows->size = size;
+	flows->mask = sets - 1;
+	flows->shift = shift;
+	flows->set = kvcalloc(sets, sizeof(*flows->set), GFP_KERNEL_ACCOUNT);
+	if (!flows->set)
+		goto err;
 	for (i = 0; i < chunks; i++) {
-		flows->chunk[i] = kvcalloc(min(sets, 1U << shift), set_size,
+		flows->chunk[i] = kvcalloc(min(count, 1U << shift), size,
 					   GFP_KERNEL_ACCOUNT);
-		if (!flows->chunk[i]) {
-			aqm_flows_destroy(flows);
-			return NULL;
-		}
+		if (!flows->chunk[i])
+			goto err;
 		flows->chunks++;
 		cond_resched();
 	}
-	flows->size = size;
-	flows->set_size = set_size;
-	flows->chunk_shift = shift;
-	flows->mask = sets - 1;
 	for (i = 0; i < AQM_FLOW_LOCKS; i++)
 		spin_lock_init(&flows->lock[i]);
 	get_random_bytes(&flows->key, sizeof(flows->key));
 	return flows;
+
+err:
+	aqm_flows_destroy(flows);
+	return NULL;
 }
 
-/* How many places the table has. */
-static inline u32 aqm_flows_count(const struct aqm_flows *flows)
+/* How many places have a flow, be it long gone. */
+static inline u32 aqm_flows_used(const struct aqm_flows *flows)
 {
-	return (flows->mask + 1) * AQM_FLOW_WAYS;
+	return atomic_read(&flows->used);
 }
 
-/* The names of a set's flows; 0 if the place is free. */
-static inline u64 *aqm_flow_names(const struct aqm_flows *flows, u32 set)
+/* The flow at a place. */
+static inline void *aqm_flow_at(const struct aqm_flows *flows, u32 place)
 {
-	return flows->chunk[set >> flows->chunk_shift] +
-		(set & ((1U << flows->chunk_shift) - 1)) * flows->set_size;
-}
-
-/* One of the flows whose names these are. */
-static inline void *aqm_flow_named(const struct aqm_flows *flows, u64 *names,
-				   u32 way)
-{
-	return (void *)(names + AQM_FLOW_WAYS) + way * flows->size;
-}
-
-/* The flow at a place, and its name. */
-static inline void *aqm_flow_at(const struct aqm_flows *flows, u32 place,
-				u64 *name)
-{
-	u64 *names = aqm_flow_names(flows, place / AQM_FLOW_WAYS);
-	u32 way = place % AQM_FLOW_WAYS;
-
-	*name = names[way];
-	return aqm_flow_named(flows, names, way);
+	return flows->chunk[place >> flows->shift] +
+		(place & ((1U << flows->shift) - 1)) * flows->size;
 }
 
 /* Is @flow one that is still known? */
@@ -339,45 +340,65 @@ static inline bool aqm_parse_segment(struct aqm_segment *segment,
 	return true;
 }
 
+/* A place for a flow that is new to a set: a free one, or the stalest's. */
+static inline void *aqm_flow_room(struct aqm_flows *flows,
+				  struct aqm_flow_set *set, u32 tag)
+{
+	struct aqm_flow *flow, *stalest = NULL;
+	u32 way, victim = 0;
+
+	for (way = 0; way < AQM_FLOW_WAYS; way++) {
+		if (!set->place[way]) {
+			set->tag[way] = tag;
+			set->place[way] = atomic_inc_return(&flows->used);
+			return aqm_flow_at(flows, set->place[way] - 1);
+		}
+		flow = aqm_flow_at(flows, set->place[way] - 1);
+		if (!stalest || time_before(flow->seen, stalest->seen)) {
+			stalest = flow;
+			victim = way;
+		}
+	}
+	set->tag[victim] = tag;
+	return stalest;
+}
+
 /**
  * aqm_flow_find() - find a flow, or make room for it
  * @flows: table, the flow's set locked
  * @name: the flow's name, not 0
- * @fresh: out: the flow was not known, and what is returned is to be made its:
- *	   it still holds what was known of the one that it takes the place of
+ * @fresh: out: the flow was not known, and aqm_flow_begin() is to be called: what
+ *	   is returned still holds what was known of the one that it takes the
+ *	   place of
  *
  * Return: the flow, which the caller says is seen.
  */
 static inline void *aqm_flow_find(struct aqm_flows *flows, u64 name,
 				  bool *fresh)
 {
-	u64 *names = aqm_flow_names(flows, name & flows->mask);
-	struct aqm_flow *flow, *stalest = NULL;
-	u32 way, victim = 0;
+	struct aqm_flow_set *set = &flows->set[name & flows->mask];
+	u32 tag = name >> 32, way;
+	struct aqm_flow *flow;
 
-	*fresh = false;
 	for (way = 0; way < AQM_FLOW_WAYS; way++) {
-		if (names[way] != name)
+		if (set->tag[way] != tag || !set->place[way])
 			continue;
-		flow = aqm_flow_named(flows, names, way);
+		flow = aqm_flow_at(flows, set->place[way] - 1);
+		if (flow->name != name)
+			continue;
 		*fresh = !aqm_flow_known(flow);
 		return flow;
 	}
-
-	for (way = 0; way < AQM_FLOW_WAYS; way++) {
-		flow = aqm_flow_named(flows, names, way);
-		if (!names[way]) {
-			victim = way;
-			break;
-		}
-		if (!stalest || time_before(flow->seen, stalest->seen)) {
-			stalest = flow;
-			victim = way;
-		}
-	}
-	names[victim] = name;
 	*fresh = true;
-	return aqm_flow_named(flows, names, victim);
+	return aqm_flow_room(flows, set, tag);
+}
+
+/* A flow begins, of which nothing is known but its name. */
+static inline void aqm_flow_begin(const struct aqm_flows *flows,
+				  struct aqm_flow *flow, u64 name)
+{
+	memset(flow, 0, flows->size);
+	flow->name = name;
 }
 
 static inline void aqm_smaller(u64 *smallest, u64 sample)
@@ -450,7 +471,7 @@ static inline u64 aqm_flow_rtt(struct aqm_flows *flows,
 	spin_lock_bh(lock);
 	flow = aqm_flow_find(flows, segment->flow, &fresh);
 	if (fresh)
-		memset(flow, 0, sizeof(*flow));
+		aqm_flow_begin(flows, &flow->flow, segment->flow);
 	flow->flow.seen = jiffies;
 	aqm_flow_handshake(&flow->flow, segment->syn, segment->ack,
 			   segment->way, now, now);

@@ -35,7 +35,7 @@ LENGTH = 60  # bytes of a packet, pktgen's shortest
 ROUNDS = 20  # each gives a pair of every qdisc and its rival
 CYCLES = 25  # turns of each qdisc in a round
 TURN = 5000  # packets
-WARM_UP = 20  # cycles that do not count: 0.2 s and more, in which FIFA's averages settle
+WARM_UP = 20  # cycles that do not count, at least: 0.2 s, in which FIFA's averages settle
 
 PKTGEN = Path("/proc/net/pktgen")
 PARAMETERS = Path("/sys/module/sch_standing/parameters")
@@ -184,12 +184,13 @@ def main(module: Path, group: str) -> None:
     before = counts(contenders)
 
     (PARAMETERS / "block").write_text(str(TURN))
-    cycles = WARM_UP + ROUNDS * CYCLES
+    warm_up = max(WARM_UP, *(one.flows // TURN + 1 for one in contenders))  # all have come
+    cycles = warm_up + ROUNDS * CYCLES
     send(len(contenders) * cycles * TURN + 1)  # the last begins a turn, which ends the one before
     after = counts(contenders)
 
     blocks = [int(ns) for ns in BLOCKS.read_text().split()]
-    start = len(contenders) * (1 + WARM_UP)
+    start = len(contenders) * (1 + warm_up)
     result = {}
     for at, one in enumerate(contenders):
         own = blocks[start + at :: len(contenders)][: ROUNDS * CYCLES]

@@ -10,9 +10,9 @@
  *
  * All packets get DF and an Identification alike, as pktgen sets neither; for
  * the children asked for it is an RTT label that rotates, for the others 0.
- * Packets for a child of so many flows become TCP's, and their source rotates
- * through that many addresses. The header checksum is not kept: nobody looks at
- * it.
+ * Packets for a child of so many flows become TCP's, from that many sources: one
+ * after the other, and then at random. The header checksum is not kept: nobody
+ * looks at it.
  *
  * A packet that a child drops is no news to the generator, which would log it.
  */
@@ -64,7 +64,8 @@ static struct dentry *standing_dir;
  * @turn: child whose turn it is
  * @left: packets that are still to come to it
  * @label: how many labels were given
- * @flow: the flow of the packet that came last, for each child
+ * @came: packets that came, as long as each is of another flow
+ * @chance: what chooses the flow from then on
  * @started: when its turn began, ns
  * @blocks: blocks that are over
  */
@@ -73,7 +74,8 @@ struct standing_sched_data {
 	unsigned int turn;
 	unsigned int left;
 	unsigned int label;
-	unsigned int flow[STANDING_CHILDREN];
+	unsigned int came[STANDING_CHILDREN];
+	u32 chance;
 	u64 started;
 	unsigned int blocks;
 };
@@ -109,13 +111,18 @@ static void standing_label(struct standing_sched_data *q, struct sk_buff *skb)
 static void standing_flow(struct standing_sched_data *q, struct sk_buff *skb)
 {
 	struct iphdr *ip = ip_hdr(skb);
+	u32 count = flows[q->turn], flow;
 
-	if (!flows[q->turn])
+	if (!count)
 		return;
-	if (++q->flow[q->turn] >= flows[q->turn])
-		q->flow[q->turn] = 0;
+	if (q->came[q->turn] < count) {
+		flow = q->came[q->turn]++;
+	} else {
+		q->chance = q->chance * 1664525 + 1013904223;
+		flow = reciprocal_scale(q->chance, count);
+	}
 	ip->protocol = IPPROTO_TCP;
-	ip->saddr = htonl(STANDING_SOURCE + q->flow[q->turn]);
+	ip->saddr = htonl(STANDING_SOURCE + flow);
 	skb_clear_hash(skb);
 }
 
