@@ -1097,11 +1097,12 @@ XQM = Kind(
         Echo(
             "control pi-t limit 300 target 20 control-period 5ms measure-period 2s delta 0.0002 "
             "phi 0.0001 flow src-dst flows 1000 short 3 short-share 1mbit rtt label share 500kbit "
-            "hide smooth hide-by copy hide-dscp 44 weights 1 2 3 avpkt 1000 bytemode ecn protect 46",
+            "hide smooth hide-by copy hide-dscp 44 weights 1 2 3 avpkt 1000 bytemode ecn "
+            "protect 46",
             "control pi-t limit 300p target 20p control-period 5ms measure-period 2s delta 0.0002 "
             "phi 0.0001 flow src-dst flows 1000 short 3p short-share 1Mbit rtt label "
-            "share 500Kbit hide smooth hide-by copy hide-dscp 44 weights 1 2 3 avpkt 1000b bytemode ecn "
-            "protect 46",
+            "share 500Kbit hide smooth hide-by copy hide-dscp 44 weights 1 2 3 avpkt 1000b "
+            "bytemode ecn protect 46",
             {
                 "control": "pi-t",
                 "limit": 300,

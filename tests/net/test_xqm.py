@@ -838,6 +838,41 @@ def test_flooding_with_chosen_ports_changes_nothing(make: Make) -> None:
         assert after[what] == pytest.approx(before[what], rel=0.02)
 
 
+def test_each_decision_is_traced(make: Make) -> None:
+    """What is traced of a packet explains its probability, eq. (17), and its hiding."""
+    enable = TRACING / "events/xqm/xqm_decide/enable"
+    (TRACING / "trace").write_text("")
+    queue = make({
+        **STILL, SHORT: 2, SHARE: 5000, BANDWIDTH: 8 * MBIT, RTT: RTT_GIVEN, RTT_TIME: 550 * MS,
+        HIDE: HIDE_ONOFF,
+    })  # fmt: skip
+    enable.write_text("1")
+    refused = queue.send(*[data(1)] * 30)
+    queue.change({XQM_PHI: real(1), TARGET: 99})
+    time.sleep(2 * PERIOD)
+    refused += queue.send(*[data(1)] * 5)
+    enable.write_text("0")
+    lines = [line for line in (TRACING / "trace").read_text().splitlines() if "xqm_decide" in line]
+    found = [dict(re.findall(r"(\w+)=(\w+)", line)) for line in lines]
+    assert len(found) == 35
+    assert len({one["flow"] for one in found}) == 1
+    since = 2  # with those that were left alone
+    for number, one in enumerate(found):
+        if number < 2:
+            assert one["prob"] == one["rate"] == one["quiescent"] == one["since"] == "0"
+            continue
+        rate = int(one["rate"]) / 2**48
+        assert int(one["share"]) / 256 == 5
+        assert one["hidden"] == str(int(number >= 30))
+        if number < 30:
+            assert rate == pytest.approx(quiescent(5, 0.55 + 0.05), rel=1e-3)
+            assert int(one["since"]) == since
+        probability = min(1.0, rate / max(1 - int(one["since"]) * rate, rate))
+        assert int(one["prob"]) / CERTAIN == pytest.approx(probability, rel=1e-6)
+        since = 0 if one["verdict"] == "drop" else since + 1
+    assert refused == sum(one["verdict"] == "drop" for one in found) > 0
+
+
 def test_classes_in_human_form(make: Make, tc: Tc) -> None:
     queue = make({**STILL, SHORT: 0, RTT: RTT_GIVEN, RTT_TIME: 50 * MS, BANDWIDTH: 8 * MBIT})
     queue.send(data(1), data(1), data(2))
