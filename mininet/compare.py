@@ -5,10 +5,14 @@
         --case RED+ 'fifa base red' --label socket \\
         -- --flows 30 --rate 30mbit --rtt 40ms:330ms --duration 120 --warmup 30
 
-The metrics are dumbbell.py's, and fifa_null_jain: Jain's index as FIFA's null model has it.
+The metrics are dumbbell.py's, and fifa_null_jain: Jain's index as FIFA's null model has it;
+response_bound_s: the least response time of PI or REM at the drop_rate, by LRED's paper.
 
 What follows a case's qdisc, up to the next case, are options of dumbbell.py for that case alone;
-what follows "--" are options for all.
+what follows "--" are options for all. With --rates among these the runs are multihop.py's: a case
+has the qdiscs of all links, and links.0.mean_queue_pkts is a metric of the first.
+
+--figure draws the first metric, a row per case, as SVG; --title says what it is.
 """
 
 from __future__ import annotations
@@ -32,17 +36,22 @@ from rich.progress import track
 from rich.table import Column, Table
 
 from fifa_null import exponents, fifa_null_jain
+from lred_theory import response_bound_s
+from report.figures import by_case, standalone, svg
 
 ROOT = Path(__file__).resolve().parent.parent
 # Student's t for a two-sided interval of 95 %, by number of runs.
 T_95 = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 METRICS = "jain,null_model_jain,goodput_mbps,mean_queue_pkts,drop_rate"
-USAGE = "--seeds N (5), --metrics A,B (" + METRICS + "), --json; see the head of mininet/compare.py"
+USAGE = (
+    f"--seeds N (5), --metrics A,B ({METRICS}), --figure FILE, --title TEXT, --json;"
+    " see the head of mininet/compare.py"
+)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A name, and the options of dumbbell.py that make it."""
+    """A name, and the options of dumbbell.py or multihop.py that make it."""
 
     name: str
     options: tuple[str, ...]
@@ -63,14 +72,19 @@ class Request:
     cases: list[Case]
     common: tuple[str, ...]
     seeds: int = 5
+    multihop: bool = False
     metrics: tuple[str, ...] = tuple(METRICS.split(","))
     json: bool = False
+    figure: Path | None = None
+    title: str = ""
 
 
 def parse(words: list[str]) -> Request:
     """Read the command line; its options belong to three different readers."""
     own, _, common = "\0".join(words).partition("\0--\0")
     request = Request([], tuple(common.split("\0")) if common else ())
+    request.multihop = "--rates" in request.common
+    qdisc = "--qdiscs" if request.multihop else "--qdisc"
     rest = iter(own.split("\0"))
     options: list[str] = []
     for word in rest:
@@ -78,10 +92,14 @@ def parse(words: list[str]) -> Request:
             request.seeds = int(next(rest))
         elif word == "--metrics":
             request.metrics = tuple(next(rest).split(","))
+        elif word == "--figure":
+            request.figure = Path(next(rest))
+        elif word == "--title":
+            request.title = next(rest)
         elif word == "--json":
             request.json = True
         elif word == "--case":
-            name, options = next(rest), ["--qdisc", next(rest)]
+            name, options = next(rest), [qdisc, next(rest)]
             request.cases.append(Case(name, ()))
         else:
             options.append(word)
@@ -92,13 +110,23 @@ def parse(words: list[str]) -> Request:
     return request
 
 
-def run(job: Job, common: tuple[str, ...]) -> dict[str, Any]:
+def models(metrics: dict[str, Any], qdisc: str) -> dict[str, float | None]:
+    """What the papers' models say of a dumbbell's run."""
+    rtts = [flow["rtt_ms"] for flow in metrics["flows"]]
+    return {
+        "fifa_null_jain": fifa_null_jain(rtts, metrics["queue_delay_ms"], *exponents(qdisc)),
+        "response_bound_s": response_bound_s(qdisc, metrics["drop_rate"]),
+    }
+
+
+def run(job: Job, request: Request) -> dict[str, Any]:
     """Do one run in the lab; its metrics. Ends everything if it fails."""
     folder = tempfile.mkdtemp(prefix="compare-")
     out = ["--out", folder]
-    command = ["lab/run", "--seed", str(job.seed), *out, "--", "mininet/dumbbell.py"]
+    script = "mininet/multihop.py" if request.multihop else "mininet/dumbbell.py"
+    command = ["lab/run", "--seed", str(job.seed), *out, "--", script]
     done = subprocess.run(
-        [*command, *job.case.options, *common, *out, "--json"],
+        [*command, *job.case.options, *request.common, *out, "--json"],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -108,10 +136,20 @@ def run(job: Job, common: tuple[str, ...]) -> dict[str, Any]:
     if done.returncode:
         raise SystemExit(f"{job.case.name}, seed {job.seed}:\n{done.stderr}")
     metrics: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    rtts = [flow["rtt_ms"] for flow in metrics["flows"]]
-    scaling = exponents(job.case.options[1])
-    metrics["fifa_null_jain"] = fifa_null_jain(rtts, metrics["queue_delay_ms"], *scaling)
+    if not request.multihop:
+        metrics |= models(metrics, job.case.options[1])
     return metrics
+
+
+def value(metrics: Any, path: str) -> float | None:
+    """The metric at PATH: jain, or links.0.drop_rate. Ends everything if there is none."""
+    for step in path.split("."):
+        try:
+            metrics = metrics[int(step) if isinstance(metrics, list) else step]
+        except (LookupError, ValueError, TypeError):
+            raise SystemExit(f"compare.py: --metrics: no {path} in these runs") from None
+    number: float | None = metrics
+    return number
 
 
 def interval(values: list[float]) -> tuple[float, float]:
@@ -128,13 +166,26 @@ def shown(values: list[float | None]) -> str:
     return "{:.3f}±{:.3f}".format(*interval(numbers))
 
 
+def draw(request: Request, summary: dict[str, dict[str, list[float | None]]]) -> str:
+    """The first metric as a figure; cases that some run lacks it in are left out."""
+    metric = request.metrics[0]
+    cases = {}
+    for name, found in summary.items():
+        values = [one for one in found[metric] if one is not None]
+        if len(values) == request.seeds:
+            cases[name] = (values, *interval(values))
+    words = "; ".join(f"{name} {mean:.3f}" for name, (_, mean, _) in cases.items())
+    title = request.title or metric
+    return standalone(svg(by_case(title, cases), f"{title}: {words}."))
+
+
 def main() -> int:
     request = parse(sys.argv[1:])
     seeds = range(1, request.seeds + 1)
     jobs = [Job(*pair) for pair in itertools.product(request.cases, seeds)]
     console = Console(stderr=True)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        found = pool.map(lambda job: run(job, request.common), jobs)
+        found = pool.map(lambda job: run(job, request), jobs)
         results = list(track(found, "runs", len(jobs), console=console, transient=True))
     table = Table(Column("case", overflow="fold"))
     for metric in request.metrics:
@@ -142,9 +193,11 @@ def main() -> int:
     summary: dict[str, dict[str, list[float | None]]] = {}
     for case in request.cases:
         mine = [result for job, result in zip(jobs, results, strict=True) if job.case == case]
-        summary[case.name] = {metric: [one[metric] for one in mine] for metric in request.metrics}
+        summary[case.name] = {name: [value(one, name) for one in mine] for name in request.metrics}
         table.add_row(case.name, *map(shown, summary[case.name].values()))
     Console().print(table)
+    if request.figure:
+        request.figure.write_text(draw(request, summary))
     if request.json:
         print(json.dumps(summary))
     return 0

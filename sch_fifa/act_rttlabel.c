@@ -7,6 +7,7 @@
  * a table of flows (aqm/flows.h), or as configured. Packets of which nothing is
  * known get no label, whatever they came with.
  */
+#include <linux/device.h>
 #include <linux/module.h>
 #include <linux/pkt_sched_aqm.h>
 #include <linux/tc_act/tc_rttlabel.h>
@@ -383,18 +384,8 @@ static struct pernet_operations rttlabel_net_ops = {
 	.size		= sizeof(struct rttlabel_net),
 };
 
-static int __init rttlabel_module_init(void)
-{
-	return tcf_register_action(&act_rttlabel_ops, &rttlabel_net_ops);
-}
-
-static void __exit rttlabel_module_exit(void)
-{
-	tcf_unregister_action(&act_rttlabel_ops, &rttlabel_net_ops);
-}
-
-module_init(rttlabel_module_init)
-module_exit(rttlabel_module_exit)
+module_driver(act_rttlabel_ops, tcf_register_action, tcf_unregister_action,
+	      &rttlabel_net_ops);
 MODULE_DESCRIPTION("Round-trip time label tc action");
 MODULE_AUTHOR("The aqmkit authors");
 MODULE_VERSION("0.1");

@@ -8,6 +8,7 @@
  * queue around them in aqm/qdisc.h; README.md tells which equation is where and
  * what differs from the paper.
  */
+#include <linux/device.h>
 #include <linux/module.h>
 #include <linux/pkt_sched_fifa.h>
 
@@ -31,6 +32,7 @@
 #define FIFA_FRAGILE		aqm_real(140, 100)
 #define FIFA_EXPONENT_DEFAULT	U64_MAX
 #define FIFA_EXPONENT_MAX	(4 * AQM_REAL_ONE)
+#define FIFA_GAIN_MAX		(2 * AQM_REAL_ONE)	/* of PI */
 
 /**
  * struct fifa_config - FIFA's parameters and its base's, as the user stated them
@@ -401,9 +403,9 @@ static int fifa_parse_pi(struct pi_config *pi, u32 *sampling,
 {
 	int err;
 
-	err = AQM_TAKE(pi->a, tb[TCA_FIFA_PI_A], u64, 1, AQM_REAL_ONE, extack,
-		       "a must be above b and at most 1") ?:
-	      AQM_TAKE(pi->b, tb[TCA_FIFA_PI_B], u64, 0, AQM_REAL_ONE, extack,
+	err = AQM_TAKE(pi->a, tb[TCA_FIFA_PI_A], u64, 1, FIFA_GAIN_MAX, extack,
+		       "a must be above b and at most 2") ?:
+	      AQM_TAKE(pi->b, tb[TCA_FIFA_PI_B], u64, 0, FIFA_GAIN_MAX, extack,
 		       "b must be at least 0 and below a") ?:
 	      AQM_TAKE(*sampling, tb[TCA_FIFA_PI_SAMPLING], u32, 1, 100000,
 		       extack, "sampling must be 1 to 100000 Hz");
@@ -616,9 +618,9 @@ static int fifa_init(struct Qdisc *sch, struct nlattr *opt,
 	return 0;
 }
 
-static int fifa_put_options(struct sk_buff *skb,
-			    const struct fifa_sched_data *q)
+static int fifa_put_options(struct Qdisc *sch, struct sk_buff *skb)
 {
+	const struct fifa_sched_data *q = qdisc_priv(sch);
 	const struct fifa_config *config = &q->config;
 	int pad = TCA_AQM_PAD;
 
@@ -663,27 +665,15 @@ static int fifa_put_options(struct sk_buff *skb,
 	}
 }
 
-static int fifa_dump(struct Qdisc *sch, struct sk_buff *skb)
-{
-	struct nlattr *opts = nla_nest_start(skb, TCA_OPTIONS);
-
-	if (!opts)
-		return -EMSGSIZE;
-	if (fifa_put_options(skb, qdisc_priv(sch))) {
-		nla_nest_cancel(skb, opts);
-		return -EMSGSIZE;
-	}
-	return nla_nest_end(skb, opts);
-}
-
 /* A time in FIFA's unit, Q32, in ns. */
 static u64 fifa_ns(u64 rtt)
 {
 	return aqm_mul(rtt, AQM_LABEL_UNIT, FIFA_RTT_SHIFT);
 }
 
-static int fifa_put_stats(struct sk_buff *skb, struct fifa_sched_data *q,
-			  u64 base)
+/* FIFA's statistics, and @base, the base's probability. */
+static int fifa_put_own_stats(struct sk_buff *skb,
+			      const struct fifa_sched_data *q, u64 base)
 {
 	const struct fifa_stats *stats = &q->stats;
 
@@ -700,15 +690,11 @@ static int fifa_put_stats(struct sk_buff *skb, struct fifa_sched_data *q,
 	       aqm_put_stat(skb, TCA_FIFA_STATS_FRAGILE, stats->fragile);
 }
 
-static int fifa_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+static int fifa_put_stats(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct fifa_sched_data *q = qdisc_priv(sch);
-	struct nlattr *stats = nla_nest_start(d->skb, TCA_STATS_APP);
 	u64 base = 0;
 	int err = 0;
-
-	if (!stats)
-		return -EMSGSIZE;
 
 	sch_tree_lock(sch);
 	fifa_update_base(sch, aqm_now_exactly(&q->queue));
@@ -716,7 +702,7 @@ static int fifa_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	case TC_FIFA_RED:
 		/* before the count, which is a packet's */
 		base = red_slope(&q->red_params, q->red.avg);
-		err = aqm_put_stat(d->skb, TCA_FIFA_STATS_RED_AVG,
+		err = aqm_put_stat(skb, TCA_FIFA_STATS_RED_AVG,
 				   div_u64(q->red.avg >> (RED_AVG_SHIFT - 8),
 					   aqm_unit(&q->queue.config)));
 		break;
@@ -725,18 +711,22 @@ static int fifa_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 		break;
 	case TC_FIFA_REM:
 		base = q->rem.probability;
-		err = aqm_put_stat(d->skb, TCA_FIFA_STATS_REM_PRICE,
-				   q->rem.price);
+		err = aqm_put_stat(skb, TCA_FIFA_STATS_REM_PRICE, q->rem.price);
 		break;
 	}
-	err = err ?: fifa_put_stats(d->skb, q, base);
+	err = err ?: fifa_put_own_stats(skb, q, base);
 	sch_tree_unlock(sch);
+	return err;
+}
 
-	if (err) {
-		nla_nest_cancel(d->skb, stats);
-		return err;
-	}
-	return nla_nest_end(d->skb, stats);
+static int fifa_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	return aqm_dump_nest(sch, skb, TCA_OPTIONS, fifa_put_options);
+}
+
+static int fifa_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+{
+	return aqm_dump_nest(sch, d->skb, TCA_STATS_APP, fifa_put_stats);
 }
 
 static struct Qdisc_ops fifa_qdisc_ops __read_mostly = {
@@ -754,18 +744,7 @@ static struct Qdisc_ops fifa_qdisc_ops __read_mostly = {
 };
 MODULE_ALIAS_NET_SCH("fifa");
 
-static int __init fifa_module_init(void)
-{
-	return register_qdisc(&fifa_qdisc_ops);
-}
-
-static void __exit fifa_module_exit(void)
-{
-	unregister_qdisc(&fifa_qdisc_ops);
-}
-
-module_init(fifa_module_init)
-module_exit(fifa_module_exit)
+module_driver(fifa_qdisc_ops, register_qdisc, unregister_qdisc);
 MODULE_DESCRIPTION("Round-trip time aware RED, PI or REM queueing discipline");
 MODULE_AUTHOR("The aqmkit authors");
 MODULE_VERSION("0.1");

@@ -7,9 +7,9 @@
  * in aqm/lred.h, the queue around it in aqm/qdisc.h; README.md tells which
  * equation is where and what differs from the paper.
  */
+#include <linux/device.h>
 #include <linux/module.h>
 #include <linux/pkt_sched_lred.h>
-#include <net/pkt_sched.h>
 
 #include <aqm/lred.h>
 #include <aqm/qdisc.h>
@@ -156,53 +156,48 @@ static int lred_init(struct Qdisc *sch, struct nlattr *opt,
 	return opt ? lred_change(sch, opt, extack) : 0;
 }
 
-static int lred_dump(struct Qdisc *sch, struct sk_buff *skb)
+static int lred_put_options(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct lred_sched_data *q = qdisc_priv(sch);
 	const struct lred_config *config = &q->config;
-	struct nlattr *opts = nla_nest_start(skb, TCA_OPTIONS);
 
-	if (!opts)
-		return -EMSGSIZE;
-	if (aqm_dump(skb, &q->queue.config) ||
-	    nla_put_u64_64bit(skb, TCA_LRED_BETA, config->beta, TCA_AQM_PAD) ||
-	    nla_put_u64_64bit(skb, TCA_LRED_PERIOD, config->period,
-			      TCA_AQM_PAD) ||
-	    nla_put_u32(skb, TCA_LRED_PERIODS, config->periods) ||
-	    nla_put_u64_64bit(skb, TCA_LRED_WEIGHT, config->weight,
-			      TCA_AQM_PAD)) {
-		nla_nest_cancel(skb, opts);
-		return -EMSGSIZE;
-	}
-	return nla_nest_end(skb, opts);
+	return aqm_dump(skb, &q->queue.config) ?:
+	       nla_put_u64_64bit(skb, TCA_LRED_BETA, config->beta,
+				 TCA_AQM_PAD) ?:
+	       nla_put_u64_64bit(skb, TCA_LRED_PERIOD, config->period,
+				 TCA_AQM_PAD) ?:
+	       nla_put_u32(skb, TCA_LRED_PERIODS, config->periods) ?:
+	       nla_put_u64_64bit(skb, TCA_LRED_WEIGHT, config->weight,
+				 TCA_AQM_PAD);
 }
 
-static int lred_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+static int lred_put_stats(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct lred_sched_data *q = qdisc_priv(sch);
-	struct nlattr *stats = nla_nest_start(d->skb, TCA_STATS_APP);
 	u64 probability;
 	int err;
-
-	if (!stats)
-		return -EMSGSIZE;
 
 	sch_tree_lock(sch);
 	lred_advance(&q->params, &q->vars, aqm_now_exactly(&q->queue));
 	probability = lred_probability(&q->params, &q->vars,
 				       aqm_backlog(sch, &q->queue));
-	err = aqm_dump_stats(d->skb, &q->queue, probability) ?:
-	      aqm_put_stat(d->skb, TCA_LRED_STATS_LOSS_RATIO,
+	err = aqm_dump_stats(skb, &q->queue, probability) ?:
+	      aqm_put_stat(skb, TCA_LRED_STATS_LOSS_RATIO,
 			   q->vars.ratio >> (LRED_RATIO_SHIFT -
 					     AQM_PROB_SHIFT)) ?:
-	      aqm_put_stat(d->skb, TCA_LRED_STATS_ARRIVALS, q->arrivals);
+	      aqm_put_stat(skb, TCA_LRED_STATS_ARRIVALS, q->arrivals);
 	sch_tree_unlock(sch);
+	return err;
+}
 
-	if (err) {
-		nla_nest_cancel(d->skb, stats);
-		return err;
-	}
-	return nla_nest_end(d->skb, stats);
+static int lred_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	return aqm_dump_nest(sch, skb, TCA_OPTIONS, lred_put_options);
+}
+
+static int lred_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+{
+	return aqm_dump_nest(sch, d->skb, TCA_STATS_APP, lred_put_stats);
 }
 
 static struct Qdisc_ops lred_qdisc_ops __read_mostly = {
@@ -220,18 +215,7 @@ static struct Qdisc_ops lred_qdisc_ops __read_mostly = {
 };
 MODULE_ALIAS_NET_SCH("lred");
 
-static int __init lred_module_init(void)
-{
-	return register_qdisc(&lred_qdisc_ops);
-}
-
-static void __exit lred_module_exit(void)
-{
-	unregister_qdisc(&lred_qdisc_ops);
-}
-
-module_init(lred_module_init)
-module_exit(lred_module_exit)
+module_driver(lred_qdisc_ops, register_qdisc, unregister_qdisc);
 MODULE_DESCRIPTION("Loss Ratio-based RED queueing discipline");
 MODULE_AUTHOR("The aqmkit authors");
 MODULE_VERSION("0.1");

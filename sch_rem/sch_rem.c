@@ -6,6 +6,7 @@
  * 2000. The control law is in aqm/rem.h, the queue around it in aqm/qdisc.h;
  * README.md tells which equation is where and what differs from the paper.
  */
+#include <linux/device.h>
 #include <linux/module.h>
 
 #include <aqm/qdisc.h>
@@ -134,45 +135,39 @@ static int rem_sched_init(struct Qdisc *sch, struct nlattr *opt,
 	return opt ? rem_change(sch, opt, extack) : 0;
 }
 
-static int rem_dump_options(struct Qdisc *sch, struct sk_buff *skb)
+static int rem_put_options(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct rem_sched_data *q = qdisc_priv(sch);
-	struct nlattr *opts = nla_nest_start(skb, TCA_OPTIONS);
 
-	if (!opts)
-		return -EMSGSIZE;
-	if (aqm_dump(skb, &q->queue.config) || rem_dump(skb, &q->options)) {
-		nla_nest_cancel(skb, opts);
-		return -EMSGSIZE;
-	}
-	return nla_nest_end(skb, opts);
+	return aqm_dump(skb, &q->queue.config) ?: rem_dump(skb, &q->options);
 }
 
-static int rem_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+static int rem_put_stats(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct rem_sched_data *q = qdisc_priv(sch);
-	struct nlattr *stats = nla_nest_start(d->skb, TCA_STATS_APP);
 	u64 capacity;
 	int err;
-
-	if (!stats)
-		return -EMSGSIZE;
 
 	sch_tree_lock(sch);
 	rem_update(sch, aqm_now_exactly(&q->queue));
 	capacity = aqm_mul(aqm_capacity(&q->queue), (u64)NSEC_PER_SEC << 8,
 			   AQM_REAL_SHIFT);	/* units/s, Q8 */
-	err = aqm_dump_stats(d->skb, &q->queue, q->vars.probability) ?:
-	      aqm_put_stat(d->skb, TCA_REM_STATS_PRICE, q->vars.price) ?:
-	      aqm_put_stat(d->skb, TCA_REM_STATS_CAPACITY,
+	err = aqm_dump_stats(skb, &q->queue, q->vars.probability) ?:
+	      aqm_put_stat(skb, TCA_REM_STATS_PRICE, q->vars.price) ?:
+	      aqm_put_stat(skb, TCA_REM_STATS_CAPACITY,
 			   div_u64(capacity, aqm_unit(&q->queue.config)));
 	sch_tree_unlock(sch);
+	return err;
+}
 
-	if (err) {
-		nla_nest_cancel(d->skb, stats);
-		return err;
-	}
-	return nla_nest_end(d->skb, stats);
+static int rem_dump_options(struct Qdisc *sch, struct sk_buff *skb)
+{
+	return aqm_dump_nest(sch, skb, TCA_OPTIONS, rem_put_options);
+}
+
+static int rem_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+{
+	return aqm_dump_nest(sch, d->skb, TCA_STATS_APP, rem_put_stats);
 }
 
 static struct Qdisc_ops rem_qdisc_ops __read_mostly = {
@@ -190,18 +185,7 @@ static struct Qdisc_ops rem_qdisc_ops __read_mostly = {
 };
 MODULE_ALIAS_NET_SCH("rem");
 
-static int __init rem_module_init(void)
-{
-	return register_qdisc(&rem_qdisc_ops);
-}
-
-static void __exit rem_module_exit(void)
-{
-	unregister_qdisc(&rem_qdisc_ops);
-}
-
-module_init(rem_module_init)
-module_exit(rem_module_exit)
+module_driver(rem_qdisc_ops, register_qdisc, unregister_qdisc);
 MODULE_DESCRIPTION("Random Exponential Marking queueing discipline");
 MODULE_AUTHOR("The aqmkit authors");
 MODULE_VERSION("0.1");

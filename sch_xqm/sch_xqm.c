@@ -8,6 +8,7 @@
  * queue around them in aqm/qdisc.h; README.md tells which equation is where and
  * what differs from the paper.
  */
+#include <linux/device.h>
 #include <linux/module.h>
 #include <linux/pkt_sched_xqm.h>
 #include <linux/sort.h>
@@ -847,11 +848,14 @@ static void xqm_destroy(struct Qdisc *sch)
 	kvfree(q->shown);
 }
 
-static int xqm_put_options(struct sk_buff *skb, const struct xqm_options *o)
+static int xqm_put_options(struct Qdisc *sch, struct sk_buff *skb)
 {
+	const struct xqm_sched_data *q = qdisc_priv(sch);
+	const struct xqm_options *o = &q->options;
 	const int pad = TCA_AQM_PAD;
 
-	if (nla_put_u8(skb, TCA_XQM_CONTROL, o->law.control) ||
+	if (aqm_dump(skb, &q->queue.config) ||
+	    nla_put_u8(skb, TCA_XQM_CONTROL, o->law.control) ||
 	    nla_put_u64_64bit(skb, TCA_XQM_CONTROL_PERIOD,
 			      o->law.control_period, pad) ||
 	    nla_put_u64_64bit(skb, TCA_XQM_MEASURE_PERIOD,
@@ -873,21 +877,6 @@ static int xqm_put_options(struct sk_buff *skb, const struct xqm_options *o)
 	return 0;
 }
 
-static int xqm_dump(struct Qdisc *sch, struct sk_buff *skb)
-{
-	struct xqm_sched_data *q = qdisc_priv(sch);
-	struct nlattr *opts = nla_nest_start(skb, TCA_OPTIONS);
-
-	if (!opts)
-		return -EMSGSIZE;
-	if (aqm_dump(skb, &q->queue.config) ||
-	    xqm_put_options(skb, &q->options)) {
-		nla_nest_cancel(skb, opts);
-		return -EMSGSIZE;
-	}
-	return nla_nest_end(skb, opts);
-}
-
 /* The last packet's flow, or class of flows, at present: p, Q32. */
 static u64 xqm_last_probability(struct xqm_sched_data *q)
 {
@@ -905,17 +894,12 @@ static u32 xqm_not_shown(const struct xqm_sched_data *q)
 	return flows > TC_XQM_SHOWN_MAX ? flows - TC_XQM_SHOWN_MAX : 0;
 }
 
-static int xqm_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+static int xqm_put_stats(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct xqm_sched_data *q = qdisc_priv(sch);
-	struct nlattr *nest = nla_nest_start(d->skb, TCA_STATS_APP);
 	const struct xqm_stats *stats = &q->stats;
 	const struct xqm_vars *vars = &q->vars;
-	struct sk_buff *skb = d->skb;
 	int err;
-
-	if (!nest)
-		return -EMSGSIZE;
 
 	sch_tree_lock(sch);
 	xqm_update(sch, aqm_now_exactly(&q->queue));
@@ -931,12 +915,17 @@ static int xqm_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	      aqm_put_stat(skb, TCA_XQM_STATS_EVICTED, stats->evicted) ?:
 	      aqm_put_stat(skb, TCA_XQM_STATS_NOT_SHOWN, xqm_not_shown(q));
 	sch_tree_unlock(sch);
+	return err;
+}
 
-	if (err) {
-		nla_nest_cancel(skb, nest);
-		return err;
-	}
-	return nla_nest_end(skb, nest);
+static int xqm_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	return aqm_dump_nest(sch, skb, TCA_OPTIONS, xqm_put_options);
+}
+
+static int xqm_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+{
+	return aqm_dump_nest(sch, d->skb, TCA_STATS_APP, xqm_put_stats);
 }
 
 /* Flows, or classes of flows, as classes of the qdisc. They are only shown. */
@@ -1167,18 +1156,7 @@ static struct Qdisc_ops xqm_qdisc_ops __read_mostly = {
 };
 MODULE_ALIAS_NET_SCH("xqm");
 
-static int __init xqm_module_init(void)
-{
-	return register_qdisc(&xqm_qdisc_ops);
-}
-
-static void __exit xqm_module_exit(void)
-{
-	unregister_qdisc(&xqm_qdisc_ops);
-}
-
-module_init(xqm_module_init)
-module_exit(xqm_module_exit)
+module_driver(xqm_qdisc_ops, register_qdisc, unregister_qdisc);
 MODULE_DESCRIPTION("eXogenous-loss aware queue management");
 MODULE_AUTHOR("The aqmkit authors");
 MODULE_VERSION("0.1");

@@ -99,15 +99,19 @@ static inline void pi_restart(const struct pi_params *params,
 	vars->backlog = backlog;
 }
 
-/* p plus @count times a step to @backlog from @before, kept within [0, 1]. */
+/*
+ * p plus @count times a step to @backlog from @before, kept within [0, 1]. The
+ * step is (a - b) (q(k) - q0) + b (q(k) - q(k-1)), the same as eq. (32) has it,
+ * without two large terms that cancel but for their last digits.
+ */
 static inline u64 pi_stepped(const struct pi_params *params, u64 probability,
 			     u64 count, u64 backlog, u64 before)
 {
 	unsigned int shift = PI_GAIN_SHIFT - PI_PROB_SHIFT;
-	s64 step = aqm_sadd(aqm_smul((s64)(backlog - params->target), params->a,
-				     shift),
-			    -aqm_smul((s64)(before - params->target), params->b,
-				      shift));
+	s64 step = aqm_sadd(aqm_smul((s64)(backlog - params->target),
+				     params->a - params->b, shift),
+			    aqm_smul((s64)(backlog - before), params->b,
+				     shift));
 	s64 p = aqm_sadd(probability, aqm_smul(step, count, 0));
 
 	return min((u64)max(p, 0LL), 1ULL << PI_PROB_SHIFT);

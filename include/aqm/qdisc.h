@@ -632,4 +632,31 @@ static inline int aqm_dump_stats(struct sk_buff *skb,
 	       aqm_put_stat(skb, TCA_AQM_STATS_QUEUE, queue->packets);
 }
 
+/**
+ * aqm_dump_nest() - write options or statistics, all of them or none
+ * @sch: discipline
+ * @skb: message
+ * @type: of the attribute that they go into
+ * @put: writes them; returns 0 or an error
+ *
+ * Return: as qdisc_ops.dump and dump_stats do.
+ */
+static inline int aqm_dump_nest(struct Qdisc *sch, struct sk_buff *skb,
+				int type,
+				int (*put)(struct Qdisc *sch,
+					   struct sk_buff *skb))
+{
+	struct nlattr *nest = nla_nest_start(skb, type);
+	int err;
+
+	if (!nest)
+		return -EMSGSIZE;
+	err = put(sch, skb);
+	if (err) {
+		nla_nest_cancel(skb, nest);
+		return err;
+	}
+	return nla_nest_end(skb, nest);
+}
+
 #endif

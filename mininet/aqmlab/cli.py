@@ -146,6 +146,12 @@ def add_common_options(parser: Parser) -> None:
         help="mean size of a page, Pareto of shape 1.2 (%(default)s)",
     )
     add(
+        "--web-window",
+        type=whole(MIN_WINDOW, MAX_PACKETS),
+        metavar="PACKETS",
+        help="most that a session may have in flight; ns-2's have 20",
+    )
+    add(
         "--udp",
         type=whole(1, MAX_FLOWS),
         metavar="N",
@@ -177,6 +183,8 @@ def scenario_of(parser: Parser, args: argparse.Namespace, **network: Any) -> Sce
     mtu = args.mtu or max(1000, MIN_MTU[args.ipv6])
     if mtu < MIN_MTU[args.ipv6]:
         parser.error(f"--mtu: IPv6 needs {MIN_MTU[True]} or more, not {mtu}")
+    if args.web_window and not args.web:
+        parser.error("--web-window: goes with --web only")
     for name in ("window", "group"):
         if getattr(args, name) and args.traffic != "bulk":
             parser.error(f"--{name}: goes with --traffic bulk only")
@@ -210,7 +218,7 @@ def scenario_of(parser: Parser, args: argparse.Namespace, **network: Any) -> Sce
         udp=udp(parser, args),
         reverse=args.reverse,
         groups=groups(parser, args),
-        web=Web(args.web, args.web_think, args.web_page) if args.web else None,
+        web=Web(args.web, args.web_think, args.web_page, args.web_window) if args.web else None,
     )
     late = max(flow.start_s for flow in scenario.flow_list())
     if late >= args.duration:

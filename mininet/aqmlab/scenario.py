@@ -95,6 +95,7 @@ class Web:
     sessions: int  # each on the path, and from the host, of a flow
     think_s: float  # mean, exponential: from the end of a page to the next request
     page_packets: int  # mean, Pareto
+    window: int | None = None  # packets a session may have in flight; None: no clamp
 
     def draw_packets(self, draw: random.Random) -> int:
         """A page's size, at least 1: Pareto's second distribution, as in ns-2's WebTraf."""

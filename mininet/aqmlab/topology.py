@@ -35,7 +35,8 @@ Params = Mapping[str, Any]  # of a device
 Metrics = Mapping[int, int]  # of a route, by RTAX number
 
 # Sysctls of each node. Buffers are so large, or grow so far, that only the congestion window,
-# or --window, ever limits a flow; IPv6 is off where it is not the subject.
+# or --window, ever limits a flow; no connection gives up, as none does in the papers' simulators;
+# IPv6 is off where it is not the subject.
 NO_IPV6 = {
     "net.ipv6.conf.all.disable_ipv6": "1",
     "net.ipv6.conf.default.disable_ipv6": "1",
@@ -48,9 +49,12 @@ HOST_SYSCTLS = {
     "net.ipv4.tcp_ecn_fallback": "0",
     "net.ipv4.tcp_moderate_rcvbuf": "0",
     "net.ipv4.tcp_no_metrics_save": "1",
+    "net.ipv4.tcp_retries2": "255",
     "net.ipv4.tcp_rmem": "4096 67108864 67108864",
     "net.ipv4.tcp_sack": "1",
     "net.ipv4.tcp_slow_start_after_idle": "0",
+    "net.ipv4.tcp_syn_retries": "127",
+    "net.ipv4.tcp_synack_retries": "255",
     "net.ipv4.tcp_timestamps": "1",
     "net.ipv4.tcp_wmem": "4096 262144 67108864",
 }

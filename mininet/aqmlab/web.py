@@ -6,6 +6,7 @@ clients and servers are in this process, which sleeps until a page is asked for 
 """
 
 import math
+import os
 import random
 import select
 import socket
@@ -52,7 +53,11 @@ class WebTraffic:
         self._sinks = sinks
         self._sockets = Sockets(loop, scenario.ipv6)
         self._draws = [random.Random(f"web {scenario.seed} {s.index}") for s in self.sessions]
+        window = scenario.web.window if scenario.web else None
+        self._clamp = window * scenario.full_segment if window else 0  # bytes; 0: none
         self._room = min(ALL_SINKS_BYTES // max(len(self.sessions), 1), SINK_BYTES)
+        if self._clamp:  # what waits would close the window
+            self._room = scenario.full_segment
         self._data = memoryview(bytes(WRITE_BYTES))
         self._scrap = bytearray(READ_BYTES)
 
@@ -70,15 +75,21 @@ class WebTraffic:
         draw = self._draws[session.index]
         missing = self._scenario.web.draw_packets(draw) * self._scenario.full_segment
         client = self._sockets.new(self._sinks[session.like.leave])
+        self._clamp_window(client)
         client.connect_ex((self._host(session.like).IP(), SERVER_PORT))
         download = Download(session, client, missing, now)
         self._loop.watch(client.fileno(), select.EPOLLOUT, partial(self._connected, download))
+
+    def _clamp_window(self, client: socket.socket) -> None:
+        """To be done once more after the first data, which undo it."""
+        if self._clamp:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, self._clamp)
 
     def _connected(self, download: Download) -> None:
         client = download.client
         self._loop.forget(client.fileno())
         if broken := client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            raise ExperimentError(f"a web page could not be asked for: error {broken}.")
+            raise ExperimentError(f"a web page could not be asked for: {os.strerror(broken)}.")
         client.send(REQUEST.pack(download.session.index, download.size))
         self._wait(download)
         self._loop.watch(client.fileno(), select.EPOLLIN, partial(self._receive, download))
@@ -93,6 +104,8 @@ class WebTraffic:
             came = download.client.recv_into(self._scrap, READ_BYTES, socket.MSG_TRUNC)
         except BlockingIOError:
             return
+        if download.missing == download.size:
+            self._clamp_window(download.client)
         download.missing -= came
         if download.missing and came:
             self._wait(download)

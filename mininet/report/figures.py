@@ -180,3 +180,22 @@ def over_time(
             axes.margins(x=0)
         panels[-1].set_xlabel("seconds")
         return figure
+
+
+def by_case(title: str, cases: Mapping[str, tuple[Sequence[float], float, float]]) -> Figure:
+    """A row per case, the first one's stressed: a ring per run, a dot for the mean, a bar for its
+    interval. A case is its runs' values, their mean and half of the interval."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure((WIDTH, 0.8 + 0.34 * len(cases)), layout="constrained")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+        axes = figure.add_subplot()
+        axes.grid(visible=False)
+        axes.grid(visible=True, axis="x")
+        rows = range(len(cases))
+        axes.set_yticks(rows, list(cases))
+        axes.set_ylim(len(cases) - 0.5, -0.5)
+        for row, (values, mean, half) in zip(rows, cases.values(), strict=True):
+            colour = light("grey" if row else "blue")
+            axes.plot(values, [row] * len(values), "o", color=colour, fillstyle="none", alpha=0.6)
+            axes.errorbar(mean, row, xerr=half, fmt="o", color=colour, linewidth=2.4, zorder=3)
+        return figure

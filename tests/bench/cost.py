@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Print what a packet costs in our qdiscs, against the kernel's: .venv/bin/python cost.py."""
+"""Print what a packet costs in our qdiscs, against the kernel's RED and fq_codel, and a gigabyte
+under our congestion controls, against Reno: .venv/bin/python cost.py.
+"""
 
 import json
 import math
@@ -18,20 +20,19 @@ from bench import GROUPS, Contender
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 OUT = ROOT / "build" / "bench"
-TIMEOUT_S = 240  # of the run in the lab, which takes ten seconds on an idle machine
+TIMEOUT_S = 240  # of a run in the lab, which takes 10 to 20 seconds on an idle machine
 
+RIVAL_SENDER = "reno"
 STUDENT_95 = 2.093  # Student's t for 95 %, both sides, 20 pairs
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a packet costs in a qdisc."""
+    """What a contender costs."""
 
-    contender: Contender
-    drop_share: float
-    """Of the packets that came."""
-    ns: tuple[float, ...]
-    """Per packet, pktgen and all else included; one for each round."""
+    name: str
+    spent: tuple[float, ...]
+    """ns a packet, or s a gigabyte, all else included; one for each round."""
     ratios: tuple[float, ...]
     """To the rival's in the same round."""
 
@@ -49,6 +50,15 @@ class Cost:
         return math.exp(mean - wide), math.exp(mean + wide)
 
 
+@dataclass(frozen=True)
+class QdiscCost(Cost):
+    """What a packet costs in a qdisc."""
+
+    contender: Contender
+    drop_share: float
+    """Of the packets that came."""
+
+
 def run(*words: str | Path) -> str:
     """Run a program apart from a make that may be running us; return its standard error."""
     environment = {key: text for key, text in os.environ.items() if not key.startswith("MAKE")}
@@ -58,37 +68,70 @@ def run(*words: str | Path) -> str:
     return done.stderr
 
 
-def measure(group: str) -> list[Cost]:
-    """Build what is needed, measure a group in the lab."""
+def in_lab(*command: str | Path) -> None:
+    """Run a benchmark in the lab, on real time."""
+    run("lab/run", "--realtime", "--timeout", str(TIMEOUT_S), "--out", OUT, "--", *command)
+
+
+def ratios(own: list[float], rival: list[float]) -> tuple[float, ...]:
+    """Round by round."""
+    return tuple(mine / its for mine, its in zip(own, rival, strict=True))
+
+
+def measure_qdiscs(group: str) -> list[QdiscCost]:
+    """Build what is needed, measure in the lab those that take turns, their rivals included."""
     kernel = run("lab/build").split()[-1]  # where the kernel is, it says last
     OUT.mkdir(parents=True, exist_ok=True)
     run("make", "modules", "MODULES=tests/bench", f"KDIR={kernel}", f"OUT={OUT}", "ARCH=um")
-    lab = ("lab/run", "--realtime", "--timeout", str(TIMEOUT_S), "--out", OUT, "--")
-    run(*lab, HERE / "bench.py", OUT / "sch_standing.ko", group)
+    in_lab(HERE / "bench.py", OUT / "sch_standing.ko", group)
     found = json.loads((OUT / "cost.json").read_text())
     costs = []
     for contender in GROUPS[group]:
-        one, rival = found[contender.name], found[contender.rival]["ns"]
-        ratios = tuple(own / its for own, its in zip(one["ns"], rival, strict=True))
-        costs.append(Cost(contender, one["drop_share"], tuple(one["ns"]), ratios))
+        name, rival = contender.name, found[contender.rival]["ns"]
+        ns = found[name]["ns"]
+        drop_share = found[name]["drop_share"]
+        costs.append(QdiscCost(name, tuple(ns), ratios(ns, rival), contender, drop_share))
     return costs
 
 
-def table(costs: list[Cost]) -> Table:
-    shown = Table("qdisc", "ns a packet", "of", "is", "95 % interval", "dropped")
+def measure_senders() -> dict[str, list[Cost]]:
+    """With offloads and without; the first of each is Reno itself."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    in_lab(HERE / "senders.py")
+    found = json.loads((OUT / "senders.json").read_text())
+    return {
+        how: [
+            Cost(name, tuple(spent), ratios(spent, controls[RIVAL_SENDER]))
+            for name, spent in controls.items()
+        ]
+        for how, controls in found.items()
+    }
+
+
+def words(cost: Cost) -> tuple[str, str]:
+    """The ratio and its interval."""
+    return f"{cost.ratio:.3f}", "{:.3f} to {:.3f}".format(*cost.interval)
+
+
+def qdisc_table(costs: list[QdiscCost]) -> Table:
+    shown = Table("qdisc", "ns a packet", "is", "of that of", "95 % interval", "dropped")
     for cost in costs:
-        low, high = cost.interval
-        shown.add_row(
-            cost.contender.name,
-            f"{statistics.median(cost.ns):.0f}",
-            cost.contender.rival,
-            f"{cost.ratio:.3f}",
-            f"{low:.3f} to {high:.3f}",
-            f"{cost.drop_share:.2%}",
-        )
+        spent = f"{statistics.median(cost.spent):.0f}"
+        ratio, interval = words(cost)
+        rival, dropped = cost.contender.rival, f"{cost.drop_share:.2%}"
+        shown.add_row(cost.name, spent, ratio, rival, interval, dropped)
+    return shown
+
+
+def sender_table(costs: dict[str, list[Cost]]) -> Table:
+    shown = Table("", "congestion control", "s a gigabyte", "of Reno's", "95 % interval")
+    for how, controls in costs.items():
+        for cost in controls:
+            spent = f"{statistics.median(cost.spent):.2f}"
+            shown.add_row(how, cost.name, spent, *words(cost))
     return shown
 
 
 if __name__ == "__main__":
-    for each in GROUPS:
-        Console().print(table(measure(each)))
+    tables = [qdisc_table(measure_qdiscs(group)) for group in GROUPS]
+    Console().print(*tables, sender_table(measure_senders()))

@@ -15,6 +15,7 @@ PYTHON = "/usr/bin/python3"  # Debian's, which knows Debian's Mininet
 DUMBBELL = str(ROOT / "mininet" / "dumbbell.py")
 MULTIHOP = str(ROOT / "mininet" / "multihop.py")
 SABOTAGE = str(ROOT / "tests" / "experiment" / "sabotage.py")
+SEGMENT = 948  # payload bytes of a packet of 1000 with timestamps
 WALL_LIMIT_S = 300
 
 

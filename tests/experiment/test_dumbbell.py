@@ -7,11 +7,10 @@ import json
 
 import pytest
 
-from conftest import DUMBBELL, PYTHON, ROOT, SABOTAGE, Lab, expect_refusal
+from conftest import DUMBBELL, PYTHON, ROOT, SABOTAGE, SEGMENT, Lab, expect_refusal
 
 SHORT = "--rate 16mbit --rtt 40ms --flows 4 --duration 12 --warmup 4 --start-spread 1"
 TEN_RTTS = "--rate 16mbit --rtt 24ms:96ms --flows 10 --duration 6 --warmup 2 --start-spread 1"
-SEGMENT = 948  # payload bytes of a packet of 1000 with timestamps
 
 RED = "red limit 120000 min 20000 max 80000 avpkt 1000 burst 40 probability 0.1 bandwidth 16mbit"
 QDISCS = {

@@ -7,12 +7,11 @@ import json
 
 import pytest
 
-from conftest import MULTIHOP, PYTHON, ROOT, SABOTAGE, Lab, expect_refusal
+from conftest import MULTIHOP, PYTHON, ROOT, SABOTAGE, SEGMENT, Lab, expect_refusal
 
 CHAIN = "--rates 10mbit,15mbit,15mbit --long 3 --cross 3 --link-delay 1ms"
 SHORT = f"{CHAIN} --access-delay 5ms:10ms --duration 12 --warmup 4 --start-spread 1"
 RED = "fifa base red noscale min 5 max 15 probability 0.1 limit 40"
-SEGMENT = 948  # payload bytes of a packet of 1000 with timestamps
 
 
 def test_flows_over_many_links_get_less_and_the_files_say_so(lab: Lab) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hosts with PERT keep a DropTail queue short, and share the link."""
+"""Hosts with PERT keep a DropTail queue short, and share the link; with an option, with others."""
 
 from typing import Any
 
@@ -8,13 +8,18 @@ import pytest
 from conftest import DUMBBELL, Lab
 
 # The paper's section 4.2 at 60 ms, in packets of 1500 bytes; the buffer is the BDP.
-LINK = "--flows 50 --rate 150mbit --rtt 60ms --mtu 1500 --duration 60 --warmup 25 --cc"
-BUFFER = "pfifo limit 743"
+ALONE = "--flows 50 --rate 150mbit --rtt 60ms --mtu 1500 --duration 60 --warmup 25"
+ALONE_BUFFER = "pfifo limit 743"
+# Section 7: half of the flows are of another congestion control; the BDP again.
+SHARED = "--flows 10 --rate 100mbit --rtt 60ms --mtu 1500 --duration 90 --warmup 30"
+SHARED_BUFFER = "pfifo limit 495"
 
 
-def run(lab: Lab, control: str, parameters: str = "") -> dict[str, Any]:
+def run(
+    lab: Lab, control: str, parameters: str = "", link: str = ALONE, buffer: str = ALONE_BUFFER
+) -> dict[str, Any]:
     script = f'modprobe tcp_pert {parameters} && exec "$@"'
-    options = ["--qdisc", BUFFER, *LINK.split(), control, "--out", str(lab.out), "--json"]
+    options = ["--qdisc", buffer, *link.split(), "--cc", control, "--out", str(lab.out), "--json"]
     done = lab.run("sh", "-c", script, "sh", DUMBBELL, *options)
     assert done.status == 0, done.errors
     return done.metrics
@@ -46,3 +51,22 @@ def test_pert_pi_holds_its_target(lab: Lab) -> None:
     metrics = run(lab, "pert_pi")
     assert metrics["queue_delay_ms"] == pytest.approx(3, abs=0.3)
     assert metrics["drop_rate"] <= 1e-4
+
+
+def share_beside(lab: Lab, other: str, coexist: int) -> float:
+    """What PERT's flows get beside OTHER's, of their fair share."""
+    metrics = run(lab, f"pert,{other}", f"coexist={coexist}", SHARED, SHARED_BUFFER)
+    rates = {"pert": 0.0, other: 0.0}
+    for flow in metrics["flows"]:
+        rates[flow["cc"]] += flow["goodput_mbps"]
+    return 2 * rates["pert"] / sum(rates.values())
+
+
+@pytest.mark.parametrize(("other", "least"), [("reno", 0.6), ("cubic", 0.35)])
+def test_pert_beside_others(lab: Lab, other: str, least: float) -> None:
+    assert share_beside(lab, other, coexist=1) >= least
+
+
+def test_pert_beside_others_without_the_option(lab: Lab) -> None:
+    """So that the tests above are ones that can fail."""
+    assert share_beside(lab, "cubic", coexist=0) < 0.35

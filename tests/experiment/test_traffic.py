@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from conftest import Lab, expect_refusal
+from conftest import SEGMENT, Lab, expect_refusal
 
 LINK = "--rate 10mbit --rtt 60ms --start-spread 1"
 
@@ -42,6 +42,16 @@ def test_web_pages_take_two_round_trips_and_longer_through_a_queue(lab: Lab) -> 
     assert busy.metrics["web"]["median_response_s"] > 0.120 + 1.5 * waiting
 
 
+def test_web_window_limits_what_a_session_has_in_flight(lab: Lab) -> None:
+    """A window a round trip, but for what connecting and asking take."""
+    web = "--web 20 --web-page 100 --web-think 0.01 --web-window 5"
+    options = f"--rate 100mbit --rtt 60ms --flows 2 --window 2 --duration 64 --warmup 4 {web}"
+    done = lab.dumbbell(options, "pfifo")
+    assert done.status == 0, done.errors
+    most = 20 * 5 * SEGMENT * 8 / 0.060 / 1e6
+    assert most / 2 < done.metrics["web"]["goodput_mbps"] < most
+
+
 def test_groups_come_and_leave(lab: Lab) -> None:
     options = "--rate 2mbit --rtt 10ms --flows 4 --duration 32 --warmup 1 --start-spread 0.5"
     done = lab.dumbbell(f"{options} --group 2 --join 8 --leave 16", "pfifo limit 20")
@@ -55,7 +65,7 @@ def test_groups_come_and_leave(lab: Lab) -> None:
         )
 
     early, late = range(2), range(2, 4)
-    full = 2 * 948 / 1014
+    full = 2 * SEGMENT / 1014
     assert mean(early, 2, 8) == pytest.approx(full, rel=0.03)
     assert mean(late, 0, 8) == 0
     assert mean(late, 10, 16) > full / 4
@@ -101,6 +111,19 @@ def test_udp_comes_and_goes(lab: Lab) -> None:
     assert all(value <= 0.41 for _, _, value in rows)
 
 
+def test_no_connection_gives_up(lab: Lab) -> None:
+    """Fifty times what the link carries keeps the SYNs out for longer than Linux would try."""
+    done = lab.dumbbell(
+        "--rate 100kbit --rtt 60ms --flows 1 --start-spread 1 --duration 280 --warmup 140"
+        " --udp 1 --udp-rate 5mbit --udp-until 150",
+        "pfifo limit 2",
+    )
+    assert done.status == 0, done.errors
+    rows = series(lab, "goodput_mbps")
+    assert all(value == 0 for time, _, value in rows if time <= 150)
+    assert all(flow["goodput_mbps"] > 0 for flow in done.metrics["flows"])
+
+
 @pytest.mark.parametrize("ipv6", ["", " --ipv6"])
 def test_all_at_once_on_a_chain_is_the_same_for_the_same_seed(lab: Lab, ipv6: str) -> None:
     options = "--rates 10mbit,10mbit --long 2 --cross 2 --link-delay 1ms --access-delay 5ms:20ms"
@@ -124,6 +147,7 @@ def test_all_at_once_on_a_chain_is_the_same_for_the_same_seed(lab: Lab, ipv6: st
     [
         ("--web 0", "--web: '0' is not a whole number from 1 to 2000"),
         ("--web 9 --web-think 0", "--web-think: more than 0 s"),
+        ("--web-window 9", "--web-window: goes with --web only"),
         ("--group 1", "--group and --join: go together"),
         ("--join 3", "--group and --join: go together"),
         ("--leave 3", "--leave: goes with --group only"),

@@ -24,7 +24,7 @@ import pytest
 from rich.console import Console
 
 import demo
-from report.figures import PALETTE, against_flows, over_time, standalone, svg
+from report.figures import PALETTE, against_flows, by_case, over_time, standalone, svg
 from report.findings import claims, settling, summary
 from report.measures import MEASURES, OVERFLOW, QUEUE, Grid, console_table
 from report.runs import NoResultError, Result, read_result
@@ -186,6 +186,17 @@ class TestFindings:
 
 
 class TestFigures:
+    def test_a_row_per_case_shows_mean_interval_and_runs(self) -> None:
+        figure = by_case("share", {"ours": ([0.7, 0.9], 0.8, 0.2), "other": ([0.5, 0.6], 0.5, 0.1)})
+        (axes,) = figure.axes
+        assert [label.get_text() for label in axes.get_yticklabels()] == ["ours", "other"]
+        runs, mean, *_ = axes.lines
+        assert np.array_equal(runs.get_xydata(), [[0.7, 0], [0.9, 0]])
+        assert np.array_equal(mean.get_xydata(), [[0.8, 0]])
+        interval = axes.collections[0].get_paths()[0].vertices
+        assert np.allclose(interval, [[0.6, 0], [1.0, 0]])
+        assert mean.get_color() != axes.lines[-1].get_color()
+
     @pytest.fixture
     def drawings(self, grid: Grid, results: demo.Results) -> list[str]:
         return [drawing.svg for drawing in demo.draw_figures(grid, results)]

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import kernels
+from packages import PackageError
 
 INIT = Path(__file__).resolve().with_name("guest-init.sh")
 BOOT_FAILED = 125
@@ -83,6 +84,9 @@ def boot(
         *(virtme, "--kimg", kernel, "--mods", "auto", "--disable-kvm", "--force-9p"),
         *("--cpus", str(cpus), "--memory", memory, "--rwdir", out, "--show-boot-console"),
         *("--script-sh", shlex.join(["exec", "sh", str(script)])),
+        # One thread for all virtual CPUs: with a thread each, QEMU may run an instruction that the
+        # kernel has patched meanwhile, and where tracing is turned on or off the kernel then dies.
+        *("--qemu-opts", "-accel", "tcg,thread=single"),
     ]
     with (out / "console").open("ab") as console:
         try:
@@ -106,7 +110,7 @@ def main() -> int:
     try:
         run = boot(given.series, given.command, given.out, given.plugins,
                    given.cpus, given.memory, given.timeout)
-    except (BootError, kernels.KernelError) as problem:
+    except (BootError, PackageError) as problem:
         print(f"boot.py: {problem}", file=sys.stderr)
         return BOOT_FAILED
     if run.status is None:

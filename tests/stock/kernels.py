@@ -10,29 +10,25 @@ with apt-get and unpacked, once per version, in ${XDG_CACHE_HOME:-~/.cache}/aqmk
 """
 
 import argparse
-import fcntl
-import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from email.message import Message
-from email.parser import Parser
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
+
+from lablib import cache_dir, locked
+from packages import Apt, PackageError, run
 
 SERIES = ("6.1", "6.12")
 ARCH = "amd64"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aqmkit" / "stock"
+CACHE = cache_dir() / "stock"
+APT = Apt()
 
 # What is unpacked together: the meta package's name, and which of its dependencies are followed.
 PARTS = {"headers": r"linux-(headers|kbuild)-", "image": r"linux-image-"}
-
-
-class KernelError(Exception):
-    """A sentence for the user."""
 
 
 def headers(series: str) -> Path:
@@ -49,8 +45,7 @@ def image(series: str) -> Path:
 
 def _fetch(series: str, part: str) -> Path:
     """Return the folder with the unpacked packages of a part, as new as apt's lists know it."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with _locked(CACHE / "lock"):
+    with locked(CACHE / "lock", "kernels.py: waiting for another one to finish"):
         try:
             release, packages = _resolve(series, part)
             folder = CACHE / release / part
@@ -58,7 +53,7 @@ def _fetch(series: str, part: str) -> Path:
             stamp = folder / "packages"
             if not stamp.exists() or stamp.read_text() != "\n".join(packages):
                 _unpack(packages, folder, release)
-        except KernelError as problem:
+        except PackageError as problem:
             if not (old := _newest(series, part)):
                 raise
             print(f"{problem} Going on with {old.parent.name} of the cache.", file=sys.stderr)
@@ -69,11 +64,11 @@ def _fetch(series: str, part: str) -> Path:
 def _resolve(series: str, part: str) -> tuple[str, list[str]]:
     """Return the release that the meta package points to, and its packages as name=version."""
     for meta in (f"linux-{part}-{series}-{ARCH}", f"linux-{part}-{ARCH}"):
-        record = _candidate(meta)
+        record = APT.record(meta)
         if record and record["Version"].startswith(f"{series}."):
             break
     else:
-        raise KernelError(
+        raise PackageError(
             f"apt knows no linux-{part} package for {series}: on Debian 12 with its security "
             "updates, run 'sudo apt-get update' and try again."
         )
@@ -81,17 +76,11 @@ def _resolve(series: str, part: str) -> tuple[str, list[str]]:
     todo, versions = list(releases), dict[str, str]()
     while todo:
         name = todo.pop()
-        if name not in versions and (found := _candidate(name)):
+        if name not in versions and (found := APT.record(name)):
             versions[name] = found["Version"]
             todo += _depends(found, PARTS[part])
     packages = sorted(f"{name}={version}" for name, version in versions.items())
     return releases[0].removeprefix(f"linux-{part}-"), packages
-
-
-def _candidate(package: str) -> Message | None:
-    """Return what apt would install under this name."""
-    shown = _call(["apt-cache", "show", "--no-all-versions", package])
-    return Parser().parsestr(shown.stdout) if shown.returncode == 0 else None
 
 
 def _depends(record: Message, pattern: str) -> list[str]:
@@ -107,17 +96,12 @@ def _unpack(packages: list[str], folder: Path, release: str) -> None:
     with tempfile.TemporaryDirectory(dir=CACHE, prefix="new-") as temporary:
         debs, files = Path(temporary, "debs"), Path(temporary, "files")
         debs.mkdir()
-        # Run by root, apt would hand the download to a user who cannot write here.
-        _run(["apt-get", "--quiet", "-o", "APT::Sandbox::User=root", "download", *packages],
-             debs, "The download failed: run 'sudo apt-get update' and try again.")
-        for deb in debs.iterdir():
-            _run(["dpkg", "--extract", str(deb), str(files)], debs,
-                 f"Unpacking failed: make room in {CACHE} and try again.")
+        for deb in APT.download(packages, debs):
+            run(["dpkg", "--extract", deb, files])
         if folder.name == "headers":
             _make_relative(files / "usr/src" / f"linux-headers-{release}" / "Makefile")
         else:
-            _run(["depmod", "--basedir", str(files), release], debs,
-                 "depmod failed: install the package kmod and try again.")
+            run(["depmod", "--basedir", files, release])
         (files / "packages").write_text("\n".join(packages))
         if folder.exists():
             shutil.rmtree(folder)
@@ -130,7 +114,7 @@ def _make_relative(makefile: Path) -> None:
     here = "include $(dir $(realpath $(lastword $(MAKEFILE_LIST))))../"
     text, count = include.subn(lambda _: here, makefile.read_text())
     if count != 1:
-        raise KernelError(f"{makefile} is not laid out as known: aqmkit must learn this package.")
+        raise PackageError(f"{makefile} is not laid out as known: aqmkit must learn this package.")
     makefile.write_text(text)
 
 
@@ -139,31 +123,6 @@ def _newest(series: str, part: str) -> Path | None:
     found = [path.parent for path in CACHE.glob(f"{series}.*/{part}/packages")]
     return max(found, default=None,
                key=lambda path: [int(digits) for digits in re.findall(r"\d+", path.parent.name)])
-
-
-def _run(words: list[str], folder: Path, advice: str) -> None:
-    """Run a program in a folder; where it fails, pass its words and our advice on."""
-    done = _call(words, folder)
-    if done.returncode:
-        raise KernelError(f"{done.stdout.strip()}\n{advice}")
-
-
-def _call(words: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            words, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
-    except FileNotFoundError:
-        raise KernelError(
-            f"There is no {words[0]} here: stock kernels are fetched with Debian's tools."
-        ) from None
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def main() -> None:
@@ -175,7 +134,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         print(image(arguments.series) if arguments.image else headers(arguments.series))
-    except KernelError as problem:
+    except PackageError as problem:
         sys.exit(f"kernels.py: {problem}")
 
 

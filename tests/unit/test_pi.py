@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """pi.h against the paper in floating point."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -93,10 +91,10 @@ def test_a_year_of_silence() -> None:
     assert probability[2] == 0 and probability[3] == laws.REAL_ONE
 
 
-def test_check_values_of_pi_star() -> None:
-    """PI* for N = 100, R = 0.45 s, C = 2500/s: a 2.857e-5, b 2.850e-5."""
-    flows, rtt, capacity = 100, 0.45, 2500
-    m = 2 * flows / (rtt**2 * capacity)
-    gain = m * math.sqrt(1 + (m * rtt) ** 2) * 4 * flows**2 / (rtt * capacity) ** 3
-    a, b = (gain * (1 / m + sign / (2 * 170)) for sign in (1, -1))
-    assert a == pytest.approx(2.857e-5, abs=5e-9) and b == pytest.approx(2.850e-5, abs=5e-9)
+def test_a_fall_is_answered_however_large_gain_and_queue() -> None:
+    """p + a 8950 - b 999950, for a = 2: the terms may not cancel for being large."""
+    law = config(50, 10**9 // 170, 2, 1.998)
+    time = np.array([0, 10**8, 18 * law.interval], dtype=np.uint64)
+    backlog = np.array([10**6, 9000, 9000], dtype=np.uint64)
+    probability = laws.pi_history(law, 1, time, backlog)
+    assert probability[1] == laws.REAL_ONE and probability[2] == 0
