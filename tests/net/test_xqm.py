@@ -322,9 +322,7 @@ def test_classes_are_octaves(make: Make) -> None:
     assert sorted(found[XqmFlow.WEIGHT] for found in classes) == [13, 34, 35, 67]
     share = queue.stat(XqmStat.SHARE) / 256
     for found in classes:
-        assert found[XqmFlow.SHARE] / 256 == pytest.approx(
-            share * found[XqmFlow.WEIGHT], rel=1e-3
-        )
+        assert found[XqmFlow.SHARE] / 256 == pytest.approx(share * found[XqmFlow.WEIGHT], rel=1e-3)
 
 
 # The law
@@ -880,9 +878,7 @@ def test_classes_in_human_form(make: Make, tc: Tc) -> None:
     lines = [line.strip() for line in shown.splitlines() if "quiescent" in line]
     assert len(lines) == 2
     for line in lines:
-        assert re.fullmatch(
-            r"share 500pps throughput 0pps|share 500pps", line.partition(" rtt")[0]
-        )
+        assert re.fullmatch(r"share 500pps throughput 0pps|share 500pps", line.partition(" rtt")[0])
         assert line.partition(" rtt ")[2].startswith("50ms quiescent 0.0")
         assert line.endswith("weight 1")
     assert "xqm 2:1 " in shown and "xqm 2:2 " in shown
