@@ -457,20 +457,25 @@ static void print_value(const struct aqm_field *f, __u64 value)
 }
 
 /* Those at the end that are 1 are not shown. */
-static void print_weights(const struct aqm_field *f, const struct rtattr *attr)
+static void print_weights(const struct aqm_field *f, const struct rtattr *attr,
+			  const char *before, const char *after)
 {
 	const __u16 *weight = RTA_DATA(attr);
 	int i, n = AQM_WEIGHTS_MAX;
 
 	while (n && weight[n - 1] == 1)
 		n--;
-	if (n)
+	if (n) {
+		print_string(PRINT_FP, NULL, "%s", before);
 		print_string(PRINT_FP, NULL, "%s ", f->name);
+	}
 	open_json_array(PRINT_JSON, f->name);
 	for (i = 0; i < n; i++)
 		print_uint(PRINT_ANY, NULL, i + 1 < n ? "%u " : "%u",
 			   weight[i]);
 	close_json_array(PRINT_JSON, NULL);
+	if (n)
+		print_string(PRINT_FP, NULL, "%s", after);
 }
 
 static bool read_value(__u64 *value, const struct rtattr *attr)
@@ -499,12 +504,9 @@ static void print_field(const struct aqm_field *f, struct rtattr **tb,
 	__u64 value, time;
 
 	if (f->form == AQM_WEIGHTS) {
-		if (!attr ||
-		    RTA_PAYLOAD(attr) != AQM_WEIGHTS_MAX * sizeof(__u16))
-			return;
-		print_string(PRINT_FP, NULL, "%s", before);
-		print_weights(f, attr);
-		print_string(PRINT_FP, NULL, "%s", after);
+		if (attr &&
+		    RTA_PAYLOAD(attr) == AQM_WEIGHTS_MAX * sizeof(__u16))
+			print_weights(f, attr, before, after);
 		return;
 	}
 	if (!read_value(&value, attr) || !shown(f, value))
