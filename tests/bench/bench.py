@@ -104,11 +104,10 @@ PER_FLOW = tuple(
 )
 
 MANY = tuple(
-    Contender(
-        of("xqm", flows),
-        f"xqm {XQM} flows 1048576 short 0 measure-period 100s",
-        of("xqm", FLOWS[-1]),
-        flows=flows,
+    Contender(of(name, flows), options, of(name, FLOWS[-1]), flows=flows)
+    for name, options in (
+        ("fq_codel", "fq_codel limit 200 flows 65536"),
+        ("xqm", f"xqm {XQM} flows 1048576 short 0 measure-period 100s"),
     )
     for flows in (FLOWS[-1], MILLION)
 )
