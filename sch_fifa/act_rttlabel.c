@@ -187,7 +187,8 @@ static struct aqm_flows *rttlabel_flows(struct rttlabel_net *rn)
 	if (flows)
 		return flows;
 
-	flows = aqm_flows_create(RTTLABEL_FLOWS);
+	flows = aqm_flows_create(RTTLABEL_FLOWS,
+				 sizeof(struct aqm_edge_flow));
 	if (!flows)
 		return NULL;
 	/* Actions can be made side by side: the first one's table stays. */

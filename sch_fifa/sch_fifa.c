@@ -149,10 +149,10 @@ static void fifa_update_base(struct Qdisc *sch, u64 now)
 }
 
 /* The base's probability for a packet that arrives. */
-static struct red_odds fifa_base_odds(struct Qdisc *sch, u64 now)
+static struct aqm_odds fifa_base_odds(struct Qdisc *sch, u64 now)
 {
 	struct fifa_sched_data *q = qdisc_priv(sch);
-	struct red_odds odds = { .whole = AQM_PROB_ONE };
+	struct aqm_odds odds = { .whole = AQM_PROB_ONE };
 
 	fifa_update_base(sch, now);
 	switch (q->base) {
@@ -221,8 +221,8 @@ static int fifa_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	struct fifa_sched_data *q = qdisc_priv(sch);
 	u16 label = q->config.scale ? aqm_label(skb) : 0;
 	u64 now = aqm_now(&q->queue);
-	struct red_odds base = fifa_base_odds(sch, now);
-	struct red_odds odds = base;
+	struct aqm_odds base = fifa_base_odds(sch, now);
+	struct aqm_odds odds = base;
 	enum aqm_verdict verdict;
 	bool hit;
 
@@ -232,7 +232,7 @@ static int fifa_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		odds.whole = AQM_PROB_ONE;
 		if (base.part)
 			odds.part = fifa_scale(&q->params, &q->vars,
-					       red_probability(base), label,
+					       aqm_probability(base), label,
 					       aqm_markable(&q->queue, skb));
 		q->stats.scaled = odds.part;
 	}
@@ -243,7 +243,7 @@ static int fifa_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	verdict = aqm_enqueue(skb, sch, &q->queue, hit, now);
 	if (trace_fifa_decide_enabled())
 		trace_fifa_decide(sch, qdisc_pkt_len(skb), label, &q->vars,
-				  red_probability(base), red_probability(odds),
+				  aqm_probability(base), aqm_probability(odds),
 				  verdict);
 	fifa_count(q, label, aqm_cb(skb)->packets, verdict);
 	if (aqm_dropped(verdict))

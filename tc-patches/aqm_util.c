@@ -28,6 +28,11 @@ static bool is_flag(const struct aqm_field *f)
 	return f->form == AQM_FLAG || f->form == AQM_SWITCH;
 }
 
+static bool has_words(const struct aqm_field *f)
+{
+	return f->form == AQM_CHOICE || f->form == AQM_WORD_TIME;
+}
+
 static double from_fixed(__u64 value, int shift)
 {
 	return (double)value / (1ULL << shift);
@@ -93,6 +98,10 @@ static int get_value(__u64 *value, const struct aqm_field *f, const char *arg,
 		return get_dscp(value, arg);
 	if (f->form == AQM_CHOICE)
 		return aqm_get_choice(value, arg, f->words);
+	if (f->form == AQM_RATE && f->symbol && strcmp(arg, f->symbol) == 0) {
+		*value = 0;
+		return 0;
+	}
 
 	/* no sign, "inf" or "nan", which tc's own functions let pass */
 	if (!isdigit(*arg) && *arg != '.')
@@ -145,13 +154,16 @@ static void refuse(const struct aqm_field *f, const char *arg)
 		[AQM_RATE] = "a rate such as 64mbit",
 		[AQM_REAL] = "a number between 0 and 65536",
 		[AQM_DSCP] = "a code point from 0 to 63, or none",
+		[AQM_WEIGHTS] = "1 to 16 whole numbers",
 	};
 
 	fprintf(stderr, "Error: \"%s\" takes ", f->name);
-	if (f->form == AQM_CHOICE)
+	if (has_words(f))
 		print_words(stderr, f);
 	else
 		fputs(takes[f->form], stderr);
+	if (f->form == AQM_WORD_TIME)
+		fprintf(stderr, " or %s", takes[AQM_TIME]);
 	fprintf(stderr, ", not \"%s\".\n", arg);
 }
 
@@ -163,21 +175,25 @@ static int sprint_usage(char *buf, size_t len, const struct aqm_field *f)
 		[AQM_TIME] = "TIME",
 		[AQM_RATE] = "RATE",
 		[AQM_DSCP] = "DSCP|none",
-		[AQM_CHOICE] = NULL,
+		[AQM_WEIGHTS] = "W0 W1 ...",
 	};
 	const char *const *word;
 	int n;
 
 	if (is_flag(f))
 		return snprintf(buf, len, " [ %s | no%s ]", f->name, f->name);
-	if (f->form != AQM_CHOICE)
+	if (f->form == AQM_RATE && f->symbol)
+		return snprintf(buf, len, " [ %s RATE|%s ]", f->name,
+				f->symbol);
+	if (!has_words(f))
 		return snprintf(buf, len, " [ %s %s ]", f->name,
 				argument[f->form] ? : f->symbol);
 	n = snprintf(buf, len, " [ %s ", f->name);
 	for (word = f->words; *word; word++)
 		n += snprintf(buf + n, len - n, "%s%s", *word,
-			      word[1] ? "|" : " ]");
-	return n;
+			      word[1] ? "|" : "");
+	return n + snprintf(buf + n, len - n,
+			    f->form == AQM_WORD_TIME ? "|TIME ]" : " ]");
 }
 
 static void explain(const struct aqm_field *options, const char *kind)
@@ -230,6 +246,69 @@ static void add_value(struct nlmsghdr *n, const struct aqm_field *f,
 	}
 }
 
+static __u64 words_count(const char *const *words)
+{
+	__u64 n = 0;
+
+	while (words[n])
+		n++;
+	return n;
+}
+
+/* A word, or a time, which is the number after the words and in ns. */
+static int add_word_time(struct nlmsghdr *n, const struct aqm_field *f,
+			 const char *arg)
+{
+	__u64 value, time;
+
+	if (aqm_get_choice(&value, arg, f->words)) {
+		if (!isdigit(*arg) || aqm_get_duration(&time, arg))
+			return -1;
+		value = words_count(f->words);
+		addattr64(n, MESSAGE_MAX, f->type + 1, time);
+	}
+	addattr8(n, MESSAGE_MAX, f->type, value);
+	return 0;
+}
+
+/* As many numbers as there are; the rest are 1. */
+static int add_weights(struct nlmsghdr *n, const struct aqm_field *f,
+		       int *argc, char ***argv)
+{
+	__u16 weight[AQM_WEIGHTS_MAX];
+	int i;
+
+	for (i = 0; i < AQM_WEIGHTS_MAX; i++)
+		weight[i] = 1;
+	for (i = 0;; i++) {
+		if (i == AQM_WEIGHTS_MAX || !isdigit(***argv) ||
+		    get_u16(&weight[i], **argv, 0))
+			return -1;
+		if (*argc == 1 || !isdigit(*(*argv)[1]))
+			break;
+		++*argv;
+		--*argc;
+	}
+	addattr_l(n, MESSAGE_MAX, f->type, weight, sizeof(weight));
+	return 0;
+}
+
+/* What is typed of an option after its name; 0, or -1 at what it does not take. */
+static int add_typed(struct nlmsghdr *n, const struct aqm_field *f, int *argc,
+		     char ***argv, const char *dev)
+{
+	__u64 value;
+
+	if (f->form == AQM_WORD_TIME)
+		return add_word_time(n, f, **argv);
+	if (f->form == AQM_WEIGHTS)
+		return add_weights(n, f, argc, argv);
+	if (get_value(&value, f, **argv, dev))
+		return -1;
+	add_value(n, f, value);
+	return 0;
+}
+
 int aqm_parse_opt(const struct aqm_field *options, const char *kind, int argc,
 		  char **argv, struct nlmsghdr *n, const char *dev)
 {
@@ -239,7 +318,7 @@ int aqm_parse_opt(const struct aqm_field *options, const char *kind, int argc,
 	tail = addattr_nest(n, MESSAGE_MAX, TCA_OPTIONS | NLA_F_NESTED);
 	for (; argc > 0; argc--, argv++) {
 		const struct aqm_field *f;
-		__u64 value, bit;
+		__u64 bit;
 		bool on;
 
 		if (strcmp(*argv, "help") == 0) {
@@ -252,18 +331,18 @@ int aqm_parse_opt(const struct aqm_field *options, const char *kind, int argc,
 			explain(options, kind);
 			return -1;
 		}
-		value = on;
 		if (!is_flag(f))
 			NEXT_ARG();
 		bit = 1ULL << (f - options);
 		if (seen & bit)
 			duparg(f->name, *argv);
 		seen |= bit;
-		if (!is_flag(f) && get_value(&value, f, *argv, dev)) {
+		if (is_flag(f)) {
+			add_value(n, f, on);
+		} else if (add_typed(n, f, &argc, &argv, dev)) {
 			refuse(f, *argv);
 			return -1;
 		}
-		add_value(n, f, value);
 	}
 	addattr_nest_end(n, tail);
 	return 0;
@@ -368,12 +447,35 @@ static void print_value(const struct aqm_field *f, __u64 value)
 			print_lluint(PRINT_ANY, f->name, "%llu", value);
 		break;
 	case AQM_CHOICE:
+	case AQM_WORD_TIME:
 		print_string(PRINT_ANY, f->name, "%s",
 			     aqm_word_at(f->words, value));
 		break;
 	default:
 		print_lluint(PRINT_ANY, f->name, "%llu", value);
 	}
+}
+
+/* Those at the end that are 1 are not shown. */
+static void print_weights(const struct aqm_field *f, const struct rtattr *attr,
+			  const char *before, const char *after)
+{
+	const __u16 *weight = RTA_DATA(attr);
+	int i, n = AQM_WEIGHTS_MAX;
+
+	while (n && weight[n - 1] == 1)
+		n--;
+	if (n) {
+		print_string(PRINT_FP, NULL, "%s", before);
+		print_string(PRINT_FP, NULL, "%s ", f->name);
+	}
+	open_json_array(PRINT_JSON, f->name);
+	for (i = 0; i < n; i++)
+		print_uint(PRINT_ANY, NULL, i + 1 < n ? "%u " : "%u",
+			   weight[i]);
+	close_json_array(PRINT_JSON, NULL);
+	if (n)
+		print_string(PRINT_FP, NULL, "%s", after);
 }
 
 static bool read_value(__u64 *value, const struct rtattr *attr)
@@ -395,26 +497,54 @@ static bool read_value(__u64 *value, const struct rtattr *attr)
 	}
 }
 
+static void print_field(const struct aqm_field *f, struct rtattr **tb,
+			const char *before, const char *after)
+{
+	struct rtattr *attr = tb[f->type];
+	__u64 value, time;
+
+	if (f->form == AQM_WEIGHTS) {
+		if (attr &&
+		    RTA_PAYLOAD(attr) == AQM_WEIGHTS_MAX * sizeof(__u16))
+			print_weights(f, attr, before, after);
+		return;
+	}
+	if (!read_value(&value, attr) || !shown(f, value))
+		return;
+	print_string(PRINT_FP, NULL, "%s", before);
+	if (f->form == AQM_WORD_TIME && value >= words_count(f->words) &&
+	    read_value(&time, tb[f->type + 1])) {
+		print_string(PRINT_FP, NULL, "%s ", f->name);
+		aqm_print_time(f->name, time, true);
+	} else {
+		print_value(f, value);
+	}
+	print_string(PRINT_FP, NULL, "%s", after);
+}
+
 static void print_fields(const struct aqm_field *f, struct rtattr *nest,
 			 const char *before, const char *after)
 {
 	struct rtattr *tb[ATTRIBUTE_MAX + 1];
-	__u64 value;
 
 	parse_rtattr_nested(tb, ATTRIBUTE_MAX, nest);
-	for (; f->name; f++) {
-		if (!read_value(&value, tb[f->type]) || !shown(f, value))
-			continue;
-		print_string(PRINT_FP, NULL, "%s", before);
-		print_value(f, value);
-		print_string(PRINT_FP, NULL, "%s", after);
-	}
+	for (; f->name; f++)
+		print_field(f, tb, before, after);
 }
 
 int aqm_print_opt(const struct aqm_field *options, struct rtattr *opt)
 {
 	if (opt)
 		print_fields(options, opt, "", " ");
+	return 0;
+}
+
+int aqm_print_class_xstats(const struct aqm_field *own, struct rtattr *xstats)
+{
+	if (!xstats)
+		return 0;
+	print_string(PRINT_FP, NULL, " ", NULL);
+	print_fields(own, xstats, " ", "");
 	return 0;
 }
 

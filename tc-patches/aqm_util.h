@@ -26,7 +26,7 @@ enum aqm_form {
 	AQM_BYTES,	/* size, 0 is off */
 	AQM_TIME,	/* nanoseconds, shown so that they can be typed back */
 	AQM_DELAY,	/* nanoseconds, shown rounded */
-	AQM_RATE,	/* bytes per second, 0 is unknown */
+	AQM_RATE,	/* bytes per second, 0 is unknown, or typed .symbol */
 	AQM_PPS,	/* packets per second in 1/256, 0 is unknown */
 	AQM_REAL,	/* Q16.48, shown so that it can be typed back */
 	AQM_FIXED,	/* fixed point with .shift fraction bits, shown rounded */
@@ -34,7 +34,13 @@ enum aqm_form {
 	AQM_SWITCH,	/* the same, but "no" is shown too */
 	AQM_DSCP,	/* 0 to 63, or none */
 	AQM_CHOICE,	/* one of .words, which stand at the numbers they mean */
+	AQM_WORD_TIME,	/* the same, or the number after them, and a time in
+			 * the netlink attribute after this one
+			 */
+	AQM_WEIGHTS,	/* AQM_WEIGHTS_MAX whole numbers, those at the end 1 */
 };
+
+#define AQM_WEIGHTS_MAX	16
 
 struct aqm_field {
 	const char *name;	/* in tc, in the human form and in JSON */
@@ -42,7 +48,7 @@ struct aqm_field {
 	enum aqm_form form;
 	union {
 		const char *symbol;	/* AQM_REAL, AQM_COUNT: the paper's */
-		const char *const *words;	/* AQM_CHOICE: NULL ends them */
+		const char *const *words;	/* of a choice: NULL ends them */
 		int shift;			/* AQM_FIXED */
 	};
 };
@@ -71,6 +77,7 @@ int aqm_parse_opt(const struct aqm_field *options, const char *kind, int argc,
 		  char **argv, struct nlmsghdr *n, const char *dev);
 int aqm_print_opt(const struct aqm_field *options, struct rtattr *opt);
 int aqm_print_xstats(const struct aqm_field *own, struct rtattr *xstats);
+int aqm_print_class_xstats(const struct aqm_field *own, struct rtattr *xstats);
 
 /* 0, or -1 if @arg is none. A time is in ns, and typed as in tc(8). */
 int aqm_get_duration(__u64 *value, const char *arg);

@@ -24,6 +24,25 @@
 #define AQM_DICE_SHIFT	16
 
 /**
+ * struct aqm_odds - a probability, undivided
+ * @part: a, Q32
+ * @whole: b, Q32, above 0 and at most 1
+ */
+struct aqm_odds {
+	u64 part;
+	u64 whole;
+};
+
+/* The odds as a probability, Q32, at most 1. */
+static inline u64 aqm_probability(struct aqm_odds odds)
+{
+	if (odds.whole == AQM_PROB_ONE)
+		return odds.part;
+	return min(div64_u64(odds.part << AQM_PROB_SHIFT, odds.whole),
+		   AQM_PROB_ONE);
+}
+
+/**
  * struct aqm_dice - what decides who is hit
  * @spared: s, scaled as u is; rounded down by less than 2^-48 a packet
  * @thrown: u, rounded up likewise

@@ -128,10 +128,12 @@ struct aqm_queue {
  * struct aqm_cb - what a queued packet carries
  * @enqueued: when it came, ns
  * @packets: how many it counts for
+ * @twice: it is to be sent twice: for the discipline to set, once it is queued
  */
 struct aqm_cb {
 	u64 enqueued;
-	u32 packets;
+	u32 packets : 31;
+	u32 twice : 1;
 };
 
 static inline struct aqm_cb *aqm_cb(const struct sk_buff *skb)
@@ -365,6 +367,7 @@ static inline enum aqm_verdict aqm_enqueue(struct sk_buff *skb,
 	u32 packets = aqm_packets(skb);
 
 	aqm_cb(skb)->packets = packets;
+	aqm_cb(skb)->twice = false;
 
 	/* A super-packet beyond the limit passes through an empty queue. */
 	if (queue->packets && queue->packets + packets > queue->config.limit)
@@ -422,6 +425,29 @@ static inline struct sk_buff *aqm_dequeue(struct Qdisc *sch,
 		queue->stats.delay = now - aqm_cb(skb)->enqueued;
 	}
 	return skb;
+}
+
+/**
+ * aqm_send_again() - a packet that departs does so once more, as the next one
+ * @skb: the packet, dequeued; it is the caller's still
+ * @sch: discipline
+ * @queue: its queue
+ *
+ * Return: is there a copy of it in the queue now? Parents know of it.
+ */
+static inline bool aqm_send_again(struct sk_buff *skb, struct Qdisc *sch,
+				  struct aqm_queue *queue)
+{
+	struct sk_buff *copy = skb_clone(skb, GFP_ATOMIC);
+
+	if (!copy)
+		return false;
+	aqm_cb(copy)->twice = false;
+	queue->packets += aqm_cb(copy)->packets;
+	__qdisc_enqueue_head(copy, &sch->q);
+	qdisc_qstats_backlog_inc(sch, copy);
+	qdisc_tree_reduce_backlog(sch, -1, -(int)qdisc_pkt_len(copy));
+	return true;
 }
 
 static inline void aqm_reset(struct Qdisc *sch, struct aqm_queue *queue)

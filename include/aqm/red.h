@@ -181,16 +181,6 @@ static inline u64 red_slope(const struct red_params *params, u64 avg)
 }
 
 /**
- * struct red_odds - a probability, undivided
- * @part: dividend, Q32
- * @whole: divisor, Q32, above 0 and at most 1
- */
-struct red_odds {
-	u64 part;
-	u64 whole;
-};
-
-/**
  * red_odds() - of hitting the packet that arrives
  * @params: parameters
  * @vars: state, whose average includes this arrival; counts it
@@ -198,11 +188,11 @@ struct red_odds {
  * Return: the probability after the count. A packet at which the average has
  * just come up to min_th has none.
  */
-static inline struct red_odds red_odds(const struct red_params *params,
+static inline struct aqm_odds red_odds(const struct red_params *params,
 				       struct red_vars *vars)
 {
-	const struct red_odds none = { 0, AQM_PROB_ONE };
-	const struct red_odds certain = { AQM_PROB_ONE, AQM_PROB_ONE };
+	const struct aqm_odds none = { 0, AQM_PROB_ONE };
+	const struct aqm_odds certain = { AQM_PROB_ONE, AQM_PROB_ONE };
 	u64 p, spent;
 
 	if (vars->avg < params->min) {
@@ -225,16 +215,7 @@ static inline struct red_odds red_odds(const struct red_params *params,
 	}
 	if (spent >= AQM_PROB_ONE)
 		return certain;
-	return (struct red_odds){ p, AQM_PROB_ONE - spent };
-}
-
-/* The odds as a probability, Q32, at most 1. */
-static inline u64 red_probability(struct red_odds odds)
-{
-	if (odds.whole == AQM_PROB_ONE)
-		return odds.part;
-	return min(div64_u64(odds.part << AQM_PROB_SHIFT, odds.whole),
-		   AQM_PROB_ONE);
+	return (struct aqm_odds){ p, AQM_PROB_ONE - spent };
 }
 
 /* The packet that arrived was hit. */

@@ -14,6 +14,11 @@ rem, fifa on rem   the target is the standing queue, at which the price stays; t
 fifa on pi         likewise: b for each packet
 lred               101 packets came to a queue with room for 100; the loss ratio, 1/101, then
                    stays for a period of 100 s, and the queue is at its target
+xqm                each flow is to have 19.93 packets/s with a round-trip time of a second, which
+                   is eq. (16)'s 0.00501, half of which comes from the count; no gain to speak of
+
+fq_codel, which xqm is held against, drops nothing, and has as many flows. With a million flows a
+packet of each comes once in some seconds, so xqm's flows are remembered for longer.
 """
 
 import json
@@ -27,10 +32,10 @@ from pathlib import Path
 
 STANDING = 100  # packets
 LENGTH = 60  # bytes of a packet, pktgen's shortest
-ROUNDS = 20  # each gives a pair of every qdisc and red
+ROUNDS = 20  # each gives a pair of every qdisc and its rival
 CYCLES = 25  # turns of each qdisc in a round
 TURN = 5000  # packets
-WARM_UP = 20  # cycles that do not count: 0.2 s and more, in which FIFA's averages settle
+WARM_UP = 20  # cycles that do not count, at least: 0.2 s, in which FIFA's averages settle
 
 PKTGEN = Path("/proc/net/pktgen")
 PARAMETERS = Path("/sys/module/sch_standing/parameters")
@@ -40,6 +45,12 @@ DEVICE = "bench"
 RED = "limit 200 min 50 max 150 probability 0.03"
 PI = "limit 200 target 100 a 0.0001000001 b 0.0001"
 REM = "limit 200 target 100 alpha 0.000001 gamma 0.1005"
+XQM = (
+    "limit 200 target 1 bandwidth 1gbit share 9567bit rtt 1s delta 0.00000000000001"
+    " phi 0.00000000000001"
+)
+FLOWS = (1, 1000)
+MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -48,13 +59,17 @@ class Contender:
 
     name: str
     options: str
+    rival: str = "red"
+    """What it is held against; its own name if nothing."""
     labelled: bool = False
     """Its packets carry an RTT label."""
+    flows: int = 0
+    """So many flows, of TCP; or else one, of UDP."""
     once_filled: str = ""
     """Options to change to once the queue stands."""
 
 
-CONTENDERS = (
+LAWS = (
     Contender(
         "red",
         f"red limit {200 * LENGTH} min {50 * LENGTH} max {150 * LENGTH} avpkt {LENGTH}"
@@ -68,12 +83,37 @@ CONTENDERS = (
     ),
     *(
         Contender(
-            f"fifa on {base}{', labelled' * labelled}", f"fifa base {base} {options}", labelled
+            f"fifa on {base}{', labelled' * labelled}",
+            f"fifa base {base} {options}",
+            labelled=labelled,
         )
         for labelled in (False, True)
         for base, options in (("red", RED), ("pi", PI), ("rem", REM))
     ),
 )
+
+
+def of(name: str, flows: int) -> str:
+    return f"{name}, {flows} flow{'s' * (flows != 1)}"
+
+
+PER_FLOW = tuple(
+    Contender(of(name, flows), options, of("fq_codel", flows), flows=flows)
+    for flows in FLOWS
+    for name, options in (("fq_codel", "fq_codel limit 200"), ("xqm", f"xqm {XQM}"))
+)
+
+MANY = tuple(
+    Contender(of(name, flows), options, of(name, FLOWS[-1]), flows=flows)
+    for name, options in (
+        ("fq_codel", "fq_codel limit 200 flows 65536"),
+        ("xqm", f"xqm {XQM} flows 1048576 short 0 measure-period 100s"),
+    )
+    for flows in (FLOWS[-1], MILLION)
+)
+
+GROUPS = {"laws": LAWS, "per flow": PER_FLOW, "many flows": MANY}
+"""Contenders that take turns."""
 
 
 def pktgen(file: str, command: str) -> None:
@@ -91,13 +131,18 @@ def place(number: int) -> str:
     return f"dev {DEVICE} parent 1:{number + 1:x} handle {number + 0x10:x}:"
 
 
-def set_up(module: Path) -> None:
-    labelled = sum(1 << number for number, one in enumerate(CONTENDERS) if one.labelled)
-    parameters = [f"stand={STANDING}", f"block={STANDING + 1}", f"labelled={labelled}"]
+def set_up(module: Path, contenders: tuple[Contender, ...]) -> None:
+    labelled = sum(1 << number for number, one in enumerate(contenders) if one.labelled)
+    parameters = [
+        f"stand={STANDING}",
+        f"block={STANDING + 1}",
+        f"labelled={labelled}",
+        f"flows={','.join(str(one.flows) for one in contenders)}",
+    ]
     subprocess.run(["insmod", str(module), *parameters], check=True)
     for words in (f"link add {DEVICE} type dummy", f"link set {DEVICE} up"):
         subprocess.run(["ip", *words.split()], check=True)
-    adding = (f"qdisc add {place(at)} {one.options}" for at, one in enumerate(CONTENDERS))
+    adding = (f"qdisc add {place(at)} {one.options}" for at, one in enumerate(contenders))
     tc(f"qdisc add dev {DEVICE} root handle 1: standing", *adding)
     pktgen("kpktgend_0", f"add_device {DEVICE}")
     # pktgen waits for the last packet it shares with the queue, where that one stays
@@ -110,11 +155,11 @@ def send(packets: int) -> None:
     pktgen("pgctrl", "start")
 
 
-def counts() -> list[tuple[int, int]]:
+def counts(contenders: tuple[Contender, ...]) -> list[tuple[int, int]]:
     """For each contender: packets that left, packets that were dropped."""
     shown = json.loads(tc(f"qdisc show dev {DEVICE}", options="-s -j"))
     found = {one["handle"]: (one["packets"], one["drops"]) for one in shown}
-    return [found[f"{number + 0x10:x}:"] for number in range(len(CONTENDERS))]
+    return [found[f"{number + 0x10:x}:"] for number in range(len(contenders))]
 
 
 def share(before: tuple[int, int], after: tuple[int, int]) -> float:
@@ -128,27 +173,28 @@ def undisturbed(turns: list[int]) -> float:
     return statistics.quantiles(turns, n=4)[0] / TURN
 
 
-def main(module: Path) -> None:
-    set_up(module)
-    send(len(CONTENDERS) * (STANDING + 1))
+def main(module: Path, group: str) -> None:
+    contenders = GROUPS[group]
+    set_up(module, contenders)
+    send(len(contenders) * (STANDING + 1))
     time.sleep(0.2)  # longer than lred's first period
-    changing = enumerate(one.once_filled for one in CONTENDERS)
+    changing = enumerate(one.once_filled for one in contenders)
     tc(*(f"qdisc change {place(at)} {options}" for at, options in changing if options))
-    before = counts()
+    before = counts(contenders)
 
     (PARAMETERS / "block").write_text(str(TURN))
-    cycles = WARM_UP + ROUNDS * CYCLES
-    send(len(CONTENDERS) * cycles * TURN + 1)  # the last begins a turn, which ends the one before
-    after = counts()
+    warm_up = max(WARM_UP, *(one.flows // TURN + 1 for one in contenders))  # all have come
+    cycles = warm_up + ROUNDS * CYCLES
+    send(len(contenders) * cycles * TURN + 1)  # the last begins a turn, which ends the one before
+    after = counts(contenders)
 
     blocks = [int(ns) for ns in BLOCKS.read_text().split()]
-    start = len(CONTENDERS) * (1 + WARM_UP)
+    start = len(contenders) * (1 + warm_up)
     result = {}
-    for at, one in enumerate(CONTENDERS):
-        own = blocks[start + at :: len(CONTENDERS)][: ROUNDS * CYCLES]
+    for at, one in enumerate(contenders):
+        own = blocks[start + at :: len(contenders)][: ROUNDS * CYCLES]
         rounds = [own[first : first + CYCLES] for first in range(0, len(own), CYCLES)]
         result[one.name] = {
-            "labelled": one.labelled,
             "drop_share": share(before[at], after[at]),
             "ns": [undisturbed(turns) for turns in rounds],
         }
@@ -156,4 +202,4 @@ def main(module: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

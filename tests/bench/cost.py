@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Print what a packet costs in our qdiscs, against the kernel's RED, and a gigabyte under our
-congestion controls, against Reno: .venv/bin/python cost.py.
+"""Print what a packet costs in our qdiscs, against the kernel's RED and fq_codel, and a gigabyte
+under our congestion controls, against Reno: .venv/bin/python cost.py.
 """
 
 import json
@@ -15,12 +15,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench import GROUPS, Contender
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 OUT = ROOT / "build" / "bench"
 TIMEOUT_S = 240  # of a run in the lab, which takes 10 to 20 seconds on an idle machine
 
-RIVAL, RIVAL_SENDER = "red", "reno"
+RIVAL_SENDER = "reno"
 STUDENT_95 = 2.093  # Student's t for 95 %, both sides, 20 pairs
 
 
@@ -52,7 +54,7 @@ class Cost:
 class QdiscCost(Cost):
     """What a packet costs in a qdisc."""
 
-    labelled: bool
+    contender: Contender
     drop_share: float
     """Of the packets that came."""
 
@@ -76,20 +78,20 @@ def ratios(own: list[float], rival: list[float]) -> tuple[float, ...]:
     return tuple(mine / its for mine, its in zip(own, rival, strict=True))
 
 
-def measure_qdiscs() -> list[QdiscCost]:
-    """Build what is needed, measure in the lab; the first is RED itself."""
+def measure_qdiscs(group: str) -> list[QdiscCost]:
+    """Build what is needed, measure in the lab those that take turns, their rivals included."""
     kernel = run("lab/build").split()[-1]  # where the kernel is, it says last
     OUT.mkdir(parents=True, exist_ok=True)
     run("make", "modules", "MODULES=tests/bench", f"KDIR={kernel}", f"OUT={OUT}", "ARCH=um")
-    in_lab(HERE / "bench.py", OUT / "sch_standing.ko")
+    in_lab(HERE / "bench.py", OUT / "sch_standing.ko", group)
     found = json.loads((OUT / "cost.json").read_text())
-    rival = found[RIVAL]["ns"]
-    return [
-        QdiscCost(
-            name, tuple(one["ns"]), ratios(one["ns"], rival), one["labelled"], one["drop_share"]
-        )
-        for name, one in found.items()
-    ]
+    costs = []
+    for contender in GROUPS[group]:
+        name, rival = contender.name, found[contender.rival]["ns"]
+        ns = found[name]["ns"]
+        drop_share = found[name]["drop_share"]
+        costs.append(QdiscCost(name, tuple(ns), ratios(ns, rival), contender, drop_share))
+    return costs
 
 
 def measure_senders() -> dict[str, list[Cost]]:
@@ -112,10 +114,12 @@ def words(cost: Cost) -> tuple[str, str]:
 
 
 def qdisc_table(costs: list[QdiscCost]) -> Table:
-    shown = Table("qdisc", "ns a packet", "of red's", "95 % interval", "dropped")
+    shown = Table("qdisc", "ns a packet", "is", "of that of", "95 % interval", "dropped")
     for cost in costs:
         spent = f"{statistics.median(cost.spent):.0f}"
-        shown.add_row(cost.name, spent, *words(cost), f"{cost.drop_share:.2%}")
+        ratio, interval = words(cost)
+        rival, dropped = cost.contender.rival, f"{cost.drop_share:.2%}"
+        shown.add_row(cost.name, spent, ratio, rival, interval, dropped)
     return shown
 
 
@@ -129,4 +133,5 @@ def sender_table(costs: dict[str, list[Cost]]) -> Table:
 
 
 if __name__ == "__main__":
-    Console().print(qdisc_table(measure_qdiscs()), sender_table(measure_senders()))
+    tables = [qdisc_table(measure_qdiscs(group)) for group in GROUPS]
+    Console().print(*tables, sender_table(measure_senders()))

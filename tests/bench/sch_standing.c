@@ -9,8 +9,10 @@
  * each other, whatever the machine's speed does in the long run.
  *
  * All packets get DF and an Identification alike, as pktgen sets neither; for
- * the children asked for it is an RTT label that rotates, for the others 0. The
- * header checksum is not kept: nobody looks at it.
+ * the children asked for it is an RTT label that rotates, for the others 0.
+ * Packets for a child of so many flows become TCP's, from that many sources: one
+ * after the other, and then at random. The header checksum is not kept: nobody
+ * looks at it.
  *
  * A packet that a child drops is no news to the generator, which would log it.
  */
@@ -30,6 +32,8 @@
 #define STANDING_LABEL_STEP	50
 #define STANDING_LABEL_STRIDE	7
 
+#define STANDING_SOURCE		0x0b000000	/* 11.0.0.0 */
+
 static uint stand = 100;
 module_param(stand, uint, 0644);
 MODULE_PARM_DESC(stand, "packets that stand in a child");
@@ -41,6 +45,10 @@ MODULE_PARM_DESC(block, "packets that come to a child before it is the next one'
 static uint labelled;
 module_param(labelled, uint, 0644);
 MODULE_PARM_DESC(labelled, "children whose packets carry a label, a bit for each");
+
+static uint flows[STANDING_CHILDREN];
+module_param_array(flows, uint, NULL, 0444);
+MODULE_PARM_DESC(flows, "flows that come to each child; 0: packets as they are");
 
 static u32 standing_blocks[STANDING_BLOCKS];
 static struct debugfs_u32_array standing_array = {
@@ -56,6 +64,8 @@ static struct dentry *standing_dir;
  * @turn: child whose turn it is
  * @left: packets that are still to come to it
  * @label: how many labels were given
+ * @came: packets that came, as long as each is of another flow
+ * @chance: what chooses the flow from then on
  * @started: when its turn began, ns
  * @blocks: blocks that are over
  */
@@ -64,6 +74,8 @@ struct standing_sched_data {
 	unsigned int turn;
 	unsigned int left;
 	unsigned int label;
+	unsigned int came[STANDING_CHILDREN];
+	u32 chance;
 	u64 started;
 	unsigned int blocks;
 };
@@ -96,6 +108,24 @@ static void standing_label(struct standing_sched_data *q, struct sk_buff *skb)
 	ip->id = htons(label);
 }
 
+static void standing_flow(struct standing_sched_data *q, struct sk_buff *skb)
+{
+	struct iphdr *ip = ip_hdr(skb);
+	u32 count = flows[q->turn], flow;
+
+	if (!count)
+		return;
+	if (q->came[q->turn] < count) {
+		flow = q->came[q->turn]++;
+	} else {
+		q->chance = q->chance * 1664525 + 1013904223;
+		flow = reciprocal_scale(q->chance, count);
+	}
+	ip->protocol = IPPROTO_TCP;
+	ip->saddr = htonl(STANDING_SOURCE + flow);
+	skb_clear_hash(skb);
+}
+
 static int standing_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 			    struct sk_buff **to_free)
 {
@@ -105,8 +135,10 @@ static int standing_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	if (!q->left)
 		standing_turn(q);
 	q->left--;
-	if (skb->protocol == htons(ETH_P_IP))
+	if (skb->protocol == htons(ETH_P_IP)) {
 		standing_label(q, skb);
+		standing_flow(q, skb);
+	}
 
 	if (qdisc_enqueue(skb, q->children[q->turn], to_free) ==
 	    NET_XMIT_SUCCESS) {

@@ -71,6 +71,34 @@ A = Option("a", 61, 8)
 B = Option("b", 62, 8)
 SAMPLING = Option("sampling", 63, 4)
 
+CONTROL = Option("control", 32, 1)
+ONOFF, PI_T, PI_TB = range(3)  # of CONTROL
+CONTROL_PERIOD = Option("control-period", 33, 8)
+MEASURE_PERIOD = Option("measure-period", 34, 8)
+DELTA = Option("delta", 35, 8)
+XQM_PHI = Option("phi", 36, 8)
+FLOW = Option("flow", 37, 1)
+FIVE_TUPLE, SRC_DST, RTT_CLASS = range(3)  # of FLOW
+FLOWS = Option("flows", 38, 4)
+SHORT = Option("short", 39, 4)
+SHORT_SHARE = Option("short-share", 40, 8)
+RTT = Option("rtt", 41, 1)
+RTT_AUTO, RTT_LABEL, RTT_GIVEN = range(3)  # of RTT
+RTT_TIME = Option("rtt time", 42, 8)
+SHARE = Option("share", 43, 8)
+HIDE = Option("hide", 44, 1)
+HIDE_OFF, HIDE_ONOFF, HIDE_SMOOTH = range(3)  # of HIDE
+HIDE_BY = Option("hide-by", 45, 1)
+BY_DSCP, BY_COPY = range(2)  # of HIDE_BY
+HIDE_DSCP = Option("hide-dscp", 46, 1)
+WEIGHTS = Option("weights", 47, 32)
+
+
+def weights(*values: int) -> int:
+    """XQM's weights as they travel: 16 numbers of two bytes, the last ones 1."""
+    every = (*values, *(1 for _ in range(16 - len(values))))
+    return int.from_bytes(b"".join(value.to_bytes(2, "little") for value in every), "little")
+
 
 class Stat(IntEnum):
     """Netlink attributes of the statistics that all kinds have."""
@@ -102,6 +130,33 @@ class FifaStat(IntEnum):
     FRAGILE = 38
     RED_AVG = 39
     REM_PRICE = 40
+
+
+class XqmStat(IntEnum):
+    """xqm's own."""
+
+    FLOWS = 32
+    SHARE = 33
+    CAPACITY = 34
+    RTT_AVG = 35
+    IMPOSED = 36
+    HIDDEN = 37
+    EXEMPT = 38
+    EVICTED = 39
+    NOT_SHOWN = 40
+
+
+class XqmFlow(IntEnum):
+    """Of a class, which is a flow."""
+
+    SHARE = 41
+    THROUGHPUT = 42
+    RTT = 43
+    QUIESCENT = 44
+    IMPOSED = 45
+    EXOGENOUS = 46
+    HIDDEN = 47
+    WEIGHT = 48
 
 
 def encode(settings: Settings) -> bytes:
@@ -852,6 +907,256 @@ FIFA_REM = Kind(
     never=REM.never,
 )
 
-KINDS = (REM, LRED, FIFA)
+XQM = Kind(
+    name="xqm",
+    typed="bandwidth 10mbit",
+    given={BANDWIDTH: 10 * MBIT},
+    defaults={
+        "bandwidth": 10 * MBIT,
+        "control": "pi-tb",
+        "limit": 250,
+        "target": 50,
+        "control-period": 10 * MS,
+        "measure-period": 10 * S,
+        "delta": 1e-5,
+        "phi": 4e-5,
+        "flow": "5tuple",
+        "flows": 65536,
+        "short": 10,
+        "short-share": 0,
+        "rtt": "auto",
+        "share": 0,
+        "hide": "off",
+        "hide-by": "dscp",
+        "hide-dscp": 33,
+        "weights": [],
+        "avpkt": 0,
+        "bytemode": False,
+        "ecn": False,
+        "protect": None,
+    },
+    other={
+        **SHARED_OTHER,
+        CONTROL: PI_T,
+        CONTROL_PERIOD: 20 * MS,
+        MEASURE_PERIOD: 5 * S,
+        DELTA: real(1e-6),
+        XQM_PHI: real(4e-6),
+        FLOW: SRC_DST,
+        FLOWS: 1024,
+        SHORT: 20,
+        SHORT_SHARE: 1 * MBIT,
+        RTT: RTT_LABEL,
+        RTT_TIME: 50 * MS,
+        SHARE: 2 * MBIT,
+        HIDE: HIDE_ONOFF,
+        HIDE_BY: BY_COPY,
+        HIDE_DSCP: 1,
+        WEIGHTS: weights(1, 2),
+    },
+    another={
+        **SHARED_ANOTHER,
+        CONTROL: PI_TB,
+        CONTROL_PERIOD: 5 * MS,
+        MEASURE_PERIOD: 20 * S,
+        DELTA: real(1e-4),
+        XQM_PHI: real(1e-4),
+        FLOW: RTT_CLASS,
+        FLOWS: 100,
+        SHORT: 0,
+        SHORT_SHARE: 0,
+        RTT: RTT_GIVEN,
+        RTT_TIME: 70 * MS,
+        SHARE: 0,
+        HIDE: HIDE_SMOOTH,
+        HIDE_BY: BY_DSCP,
+        HIDE_DSCP: 63,
+        WEIGHTS: weights(1000, 999, 3),
+    },
+    taken=(
+        *SHARED_TAKEN,
+        {CONTROL: ONOFF, HIDE: HIDE_OFF},
+        {CONTROL_PERIOD: MS, MEASURE_PERIOD: 20 * MS},
+        {CONTROL_PERIOD: S, MEASURE_PERIOD: 100 * S},
+        {DELTA: 0},
+        {DELTA: real(1)},
+        {XQM_PHI: 0},
+        {XQM_PHI: real(1)},
+        {FLOW: RTT_CLASS},
+        {FLOWS: 8},
+        {FLOWS: 1048576},
+        {SHORT: 0},
+        {SHORT: 1_000_000},
+        {SHORT_SHARE: 10 * MBIT - 1},
+        {RTT: RTT_GIVEN},
+        {RTT: RTT_GIVEN, RTT_TIME: US},
+        {RTT: RTT_GIVEN, RTT_TIME: 60 * S},
+        {SHARE: 1000},
+        {SHARE: 10 * MBIT},
+        {HIDE: HIDE_ONOFF, CONTROL: ONOFF},
+        {HIDE: HIDE_SMOOTH, CONTROL: PI_T},
+        {HIDE_BY: BY_COPY},
+        {HIDE_DSCP: 1},
+        {HIDE_DSCP: 63},
+        {WEIGHTS: weights(*[1000] * 16)},
+    ),
+    refused=(
+        *SHARED_REFUSED,
+        Refusal("bandwidth must be given: 8kbit to 1tbit", ({BANDWIDTH: 0},)),
+        Refusal("control must be onoff, pi-t or pi-tb", ({CONTROL: 3}, {CONTROL: 255})),
+        Refusal(
+            "control-period must be 1ms to 1s",
+            (
+                {CONTROL_PERIOD: 0},
+                {CONTROL_PERIOD: MS - 1},
+                {CONTROL_PERIOD: S + 1},
+                {CONTROL_PERIOD: 2**64 - 1},
+            ),
+        ),
+        Refusal(
+            "measure-period must be 20ms to 100s",
+            (
+                {MEASURE_PERIOD: 0},
+                {MEASURE_PERIOD: 20 * MS - 1},
+                {MEASURE_PERIOD: 100 * S + 1},
+                {MEASURE_PERIOD: 2**64 - 1},
+            ),
+        ),
+        Refusal(
+            "measure-period must be at least 20 times control-period",
+            ({MEASURE_PERIOD: 199 * MS}, {CONTROL_PERIOD: 501 * MS}),
+        ),
+        Refusal("delta must be 0 to 1", ({DELTA: real(1) + 1}, {DELTA: 2**64 - 1})),
+        Refusal("phi must be 0 to 1", ({XQM_PHI: real(1) + 1}, {XQM_PHI: 2**64 - 1})),
+        Refusal("flow must be 5tuple, src-dst or rtt-class", ({FLOW: 3}, {FLOW: 255})),
+        Refusal(
+            "flows must be 8 to 1048576",
+            ({FLOWS: 0}, {FLOWS: 7}, {FLOWS: 1048577}, {FLOWS: 2**32 - 1}),
+        ),
+        Refusal("short must be 0 to 1000000 packets", ({SHORT: 1_000_001}, {SHORT: 2**32 - 1})),
+        Refusal(
+            "short-share must be below bandwidth",
+            ({SHORT_SHARE: 10 * MBIT}, {SHORT_SHARE: 2**64 - 1}),
+        ),
+        Refusal("rtt must be auto, label or a time", ({RTT: 3}, {RTT: 255})),
+        Refusal(
+            "rtt must be 1us to 60s, if it is a time",
+            ({RTT_TIME: 0}, {RTT_TIME: US - 1}, {RTT_TIME: 60 * S + 1}, {RTT_TIME: 2**64 - 1}),
+        ),
+        Refusal(
+            "share must be 8kbit to bandwidth, or 0 for the fair one",
+            ({SHARE: 1}, {SHARE: 999}, {SHARE: 10 * MBIT + 1}, {SHARE: 2**64 - 1}),
+        ),
+        Refusal("hide must be off, onoff or smooth", ({HIDE: 3}, {HIDE: 255})),
+        Refusal("hide-by must be dscp or copy", ({HIDE_BY: 2}, {HIDE_BY: 255})),
+        Refusal("hide smooth needs control pi-t or pi-tb", ({HIDE: HIDE_SMOOTH, CONTROL: ONOFF},)),
+        Refusal(
+            "hide-dscp must be a DSCP, 1 to 63", ({HIDE_DSCP: 0}, {HIDE_DSCP: 64}, {HIDE_DSCP: 255})
+        ),
+        Refusal(
+            "weights must be 1 to 1000, of 16 priorities",
+            ({WEIGHTS: weights(0)}, {WEIGHTS: weights(1001)}, {WEIGHTS: 0}),
+        ),
+    ),
+    mistyped={
+        **SHARED_MISTYPED,
+        "limit 1": "Error: sch_xqm: limit must be 2 to 1048576 packets.",
+        "control pi": 'Error: "control" takes onoff|pi-t|pi-tb, not "pi".',
+        "hide smooth control onoff": "Error: sch_xqm: hide smooth needs control pi-t or pi-tb.",
+        "measure-period 100ms": "Error: sch_xqm: measure-period must be at least 20 times "
+        "control-period.",
+        "control-period 100us": "Error: sch_xqm: control-period must be 1ms to 1s.",
+        "delta 2": "Error: sch_xqm: delta must be 0 to 1.",
+        "phi -1": 'Error: "phi" takes a number between 0 and 65536, not "-1".',
+        "flow 3tuple": 'Error: "flow" takes 5tuple|src-dst|rtt-class, not "3tuple".',
+        "flows 7": "Error: sch_xqm: flows must be 8 to 1048576.",
+        "flows many": 'Error: "flows" takes a whole number, not "many".',
+        "short 2000000": "Error: sch_xqm: short must be 0 to 1000000 packets.",
+        "short-share 10mbit": "Error: sch_xqm: short-share must be below bandwidth.",
+        "rtt soon": 'Error: "rtt" takes auto|label or a time such as 2ms, not "soon".',
+        "rtt 61s": "Error: sch_xqm: rtt must be 1us to 60s, if it is a time.",
+        "share 11mbit": "Error: sch_xqm: share must be 8kbit to bandwidth, or 0 for the fair one.",
+        "share half": 'Error: "share" takes a rate such as 64mbit, not "half".',
+        "hide all": 'Error: "hide" takes off|onoff|smooth, not "all".',
+        "hide-by fec": 'Error: "hide-by" takes dscp|copy, not "fec".',
+        "hide-dscp 0": "Error: sch_xqm: hide-dscp must be a DSCP, 1 to 63.",
+        "weights x": 'Error: "weights" takes 1 to 16 whole numbers, not "x".',
+        "weights 70000": 'Error: "weights" takes 1 to 16 whole numbers, not "70000".',
+        "weights 1 0": "Error: sch_xqm: weights must be 1 to 1000, of 16 priorities.",
+        "weights 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1":
+            'Error: "weights" takes 1 to 16 whole numbers, not "1".',
+    },
+    echoes=(
+        Echo(
+            "",
+            "bandwidth 10Mbit control pi-tb limit 250p target 50p control-period 10ms "
+            "measure-period 10s delta 1e-05 phi 4e-05 flow 5tuple flows 65536 short 10p rtt auto "
+            "hide off hide-by dscp hide-dscp 33",
+            {},
+        ),
+        Echo(
+            "control pi-t limit 300 target 20 control-period 5ms measure-period 2s delta 0.0002 "
+            "phi 0.0001 flow src-dst flows 1000 short 3 short-share 1mbit rtt label share 500kbit "
+            "hide smooth hide-by copy hide-dscp 44 weights 1 2 3 avpkt 1000 bytemode ecn "
+            "protect 46",
+            "control pi-t limit 300p target 20p control-period 5ms measure-period 2s delta 0.0002 "
+            "phi 0.0001 flow src-dst flows 1000 short 3p short-share 1Mbit rtt label "
+            "share 500Kbit hide smooth hide-by copy hide-dscp 44 weights 1 2 3 avpkt 1000b "
+            "bytemode ecn protect 46",
+            {
+                "control": "pi-t",
+                "limit": 300,
+                "target": 20,
+                "control-period": 5 * MS,
+                "measure-period": 2 * S,
+                "delta": 0.0002,
+                "phi": 0.0001,
+                "flow": "src-dst",
+                "flows": 1000,
+                "short": 3,
+                "short-share": 1 * MBIT,
+                "rtt": "label",
+                "share": 500 * KBIT,
+                "hide": "smooth",
+                "hide-by": "copy",
+                "hide-dscp": 44,
+                "weights": [1, 2, 3],
+                "avpkt": 1000,
+                "bytemode": True,
+                "ecn": True,
+                "protect": 46,
+            },
+        ),
+        Echo("rtt 80ms", "rtt 80ms", {"rtt": 80 * MS}),
+        Echo("rtt 1us", "rtt 1us", {"rtt": US}),
+        Echo("rtt 60s", "rtt 60s", {"rtt": 60 * S}),
+        Echo("rtt 12345us", "rtt 12345000ns", {"rtt": 12345 * US}),
+        Echo("weights 3 limit 300", "hide-dscp 33 weights 3", {"weights": [3], "limit": 300}),
+        Echo("weights 1 2 1 1", "weights 1 2", {"weights": [1, 2]}),
+        Echo("weights 1 1", "hide-dscp 33", {}),
+        Echo(
+            f"weights {' '.join('1000' for _ in range(16))}",
+            f"weights {' '.join('1000' for _ in range(16))}",
+            {"weights": [1000] * 16},
+        ),
+        Echo("share auto short-share 0", "rtt auto hide off", {}),
+        Echo("control onoff hide onoff", "control onoff", {"control": "onoff", "hide": "onoff"}),
+        Echo("flow rtt-class", "flow rtt-class", {"flow": "rtt-class"}),
+    ),
+    # of all flows one that does not slow down, and of TCP's one that may do nothing
+    certain={
+        TARGET: 1,
+        SHORT: 0,
+        DELTA: 0,
+        XQM_PHI: real(1),
+        BANDWIDTH: 1000 * GBIT,
+        SHARE: 1000,
+        RTT: RTT_GIVEN,
+        RTT_TIME: US,
+    },
+    never={FLOW: RTT_CLASS, TARGET: 1, DELTA: 0, XQM_PHI: 0},
+)
+
+KINDS = (REM, LRED, FIFA, XQM)
 VARIANTS = (*KINDS, FIFA_RED, FIFA_REM)
 """With fifa's other bases, which have other options."""

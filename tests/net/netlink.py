@@ -20,6 +20,7 @@ NLA_TYPE_MASK = 0x3FFF
 
 RTM_NEWLINK, RTM_DELLINK = 16, 17
 RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
+RTM_GETTCLASS = 42
 IFF_UP = 1
 IFLA_IFNAME, IFLA_LINK, IFLA_MASTER, IFLA_TXQLEN, IFLA_LINKINFO = 3, 5, 10, 13, 18
 IFLA_NUM_TX_QUEUES, IFLA_NUM_RX_QUEUES = 31, 32
@@ -171,6 +172,12 @@ class Netlink:
     def qdiscs(self, device: int) -> list[Qdisc]:
         answers = self.request(RTM_GETQDISC, NLM_F_DUMP, _tcmsg(0, 0, 0))
         return [_qdisc(body) for body in answers if struct.unpack_from("=4xi", body)[0] == device]
+
+    def classes(self, device: int, qdisc: int) -> list[dict[int, int]]:
+        """The statistics of a qdisc's classes, in the order in which the kernel shows them."""
+        answers = self.request(RTM_GETTCLASS, NLM_F_DUMP, _tcmsg(device, qdisc, 0))
+        found = [attributes(attributes(body[20:])[TCA_STATS2]) for body in answers]
+        return [numbers(stats.get(TCA_STATS_APP, b"")) for stats in found]
 
 
 def _raise(flags: int, body: bytes) -> None:

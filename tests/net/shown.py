@@ -29,6 +29,8 @@ def differences(human: str, json: Mapping[str, object]) -> list[str]:
     for key in words:
         if isinstance(json.get(key.removeprefix("no")), bool):
             shown[key.removeprefix("no")] = not key.startswith("no")
+        elif isinstance(many := json.get(key), list):
+            shown[key] = [_value(next(words)) for _ in many]
         else:
             shown[key] = _value(next(words))
     off = [key for key, value in json.items() if key not in shown and value]
@@ -37,10 +39,14 @@ def differences(human: str, json: Mapping[str, object]) -> list[str]:
 
 def _value(word: str) -> float | str:
     number = re.fullmatch(r"([-+.\de]*\d)([A-Za-z]*)", word)
-    return float(number[1]) * UNITS[number[2]] if number else word
+    if not number or number[2] not in UNITS:
+        return word  # such as "5tuple"
+    return float(number[1]) * UNITS[number[2]]
 
 
 def _same(key: str, shown: object, value: object) -> bool:
+    if isinstance(shown, list) and isinstance(value, list):
+        return all(_same(key, one, other) for one, other in zip(shown, value, strict=True))
     if isinstance(shown, float) and isinstance(value, int | float):
         return math.isclose(shown, value, rel_tol=ROUNDED.get(key, TOLERANCE))
     return shown == value

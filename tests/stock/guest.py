@@ -90,6 +90,15 @@ QDISCS = (
         refused="exponent-robust 5",
         complaint="exponent-robust",
     ),
+    Qdisc(
+        kind="xqm",
+        given=f"bandwidth {RATE} limit 60 target 20 flows 1000",
+        shown={"limit": 60, "target": 20, "flows": 1000},
+        changed="limit 30 target 10 ecn",
+        changed_shown={"limit": 30, "target": 10},
+        refused="delta 2",
+        complaint="delta",
+    ),
 )
 ACTIONS = ("rttlabel",)
 CONTROLS = ("pert", "pert_pi")  # of the module tcp_pert

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The laws as a shared library: laws.py loads it. */
 #include <stddef.h>
+#include <string.h>
 
 #include <aqm/dice.h>
 #include <aqm/fixed.h>
@@ -10,6 +11,7 @@
 #include <aqm/pi.h>
 #include <aqm/red.h>
 #include <aqm/rem.h>
+#include <aqm/xqm.h>
 
 u64 fixed_mul(u64 a, u64 b, unsigned int shift)
 {
@@ -175,7 +177,7 @@ void red_history(const struct red_config *config, u32 unit, u64 send_time,
 		vars.idle_from = idle_from[i];
 		red_average(&params, &vars, time[i], backlog[i], send_time);
 		avg[i] = vars.avg;
-		probability[i] = red_probability(red_odds(&params, &vars));
+		probability[i] = aqm_probability(red_odds(&params, &vars));
 		if (random[i] < probability[i])
 			red_hit(&vars);
 	}
@@ -285,4 +287,107 @@ void pert_pauses(u32 spacing, bool coexist, size_t n, const u32 *una,
 u32 pert_window(u32 window, u64 decrease)
 {
 	return pert_decreased(window, decrease);
+}
+
+/* qhat, eq. (16). */
+u64 xqm_quiescent_rate(u64 share, u64 rtt)
+{
+	return xqm_quiescent(share, rtt);
+}
+
+/* p, eq. (17). */
+u64 xqm_probability(s64 rate, u32 since)
+{
+	struct xqm_flow flow = { .rate = rate, .since = since };
+
+	return aqm_probability(xqm_odds(&flow));
+}
+
+/* Is a packet hidden, whose flow has these rates? */
+bool xqm_hidden(bool smooth, bool responsive, s64 rate, u64 quiescent,
+		u32 random)
+{
+	struct xqm_params params = { .smooth = smooth };
+	struct xqm_flow flow = {
+		.responsive = responsive,
+		.rate = rate,
+		.quiescent = quiescent,
+	};
+
+	return xqm_hides(&params, &flow, random);
+}
+
+/* k after some packets. */
+u32 xqm_since(s64 rate, u32 since, u32 packets, bool lost)
+{
+	struct xqm_flow flow = { .rate = rate, .since = since };
+
+	xqm_flow_count(&flow, packets, 0, true, lost);
+	return flow.since;
+}
+
+/* What tells apart the flows of a history. */
+struct xqm_kind {
+	u64 rtt;
+	u32 weight;
+	bool responsive;
+};
+
+/*
+ * A queue's history: at time[i] a packet of flow[i] comes, after which there are
+ * backlog[i] packets, Q8; -1 is nobody's packet. @eager: every flow is also
+ * brought up to the present at each control instant by itself.
+ */
+void xqm_history(const struct xqm_config *config, u64 link, size_t flows,
+		 const struct xqm_kind *kind, bool eager, size_t n,
+		 const u64 *time, const s32 *flow, const u64 *backlog,
+		 s64 *rate, u64 *quiescent, u64 *throughput, u64 *share,
+		 u64 *present)
+{
+	struct xqm_member members[flows];
+	struct xqm_flow states[flows];
+	struct xqm_params params;
+	struct xqm_vars vars = {};
+	u64 packets = 0;
+
+	memset(members, 0, sizeof(members));
+	memset(states, 0, sizeof(states));
+	xqm_params_init(&params, config);
+	xqm_restart(&params, &vars, 0);
+	xqm_set_capacity(&params, &vars, link, 0, 0);
+	for (size_t i = 0; i < n; i++) {
+		struct xqm_flow *state;
+
+		while (vars.next <= time[i]) {
+			u64 next = eager ? vars.next : time[i];
+
+			xqm_advance(&params, &vars, next, packets);
+			for (size_t j = 0; eager && j < flows; j++)
+				if (xqm_is_recent(&vars, members[j].bin))
+					xqm_flow_advance(&params, &vars,
+							 &states[j]);
+		}
+		packets = backlog[i];
+		present[i] = vars.census.flows;
+		if (flow[i] < 0)
+			continue;
+		state = &states[flow[i]];
+		if (!xqm_is_recent(&vars, members[flow[i]].bin)) {
+			members[flow[i]].weight = 0;
+			xqm_flow_start(&vars, state, kind[flow[i]].responsive);
+			state->rtt = kind[flow[i]].rtt;
+		}
+		if (xqm_join(&vars, &vars.census, &members[flow[i]],
+			     kind[flow[i]].weight))
+			xqm_set_share(&vars);
+		state->weight = kind[flow[i]].weight;
+		state->single = state->weight << XQM_SINGLE_SHIFT;
+		xqm_flow_advance(&params, &vars, state);
+		rate[i] = state->rate;
+		quiescent[i] = state->quiescent;
+		throughput[i] = state->throughput;
+		share[i] = state->share;
+		present[i] = vars.census.flows;
+		xqm_flow_count(state, 1, 1 << XQM_PACKET_SHIFT, true, false);
+	}
 }

@@ -37,9 +37,14 @@ def library() -> ctypes.CDLL:
         lib = ctypes.CDLL(str(path))
     lib.fixed_mul.restype = ctypes.c_uint64
     lib.fixed_smul.restype = ctypes.c_int64
-    of_u64 = ("rem_probability", "rem_price_max", "lred_ratio_after", "fifa_scaled", "pert_curve")
+    of_u64 = (
+        "rem_probability", "rem_price_max", "lred_ratio_after", "fifa_scaled", "pert_curve",
+        "xqm_quiescent_rate", "xqm_probability",
+    )  # fmt: skip
     for function in of_u64:
         getattr(lib, function).restype = ctypes.c_uint64
+    lib.xqm_hidden.restype = ctypes.c_bool
+    lib.xqm_since.restype = ctypes.c_uint32
     return lib
 
 
@@ -297,6 +302,63 @@ def pert_history(
     return found
 
 
+class XqmConfig(ctypes.Structure):
+    """struct xqm_config."""
+
+    _fields_ = [
+        ("control", ctypes.c_int),
+        ("smooth", ctypes.c_bool),
+        ("target", ctypes.c_uint32),
+        ("control_period", ctypes.c_uint64),
+        ("measure_period", ctypes.c_uint64),
+        ("delta", ctypes.c_uint64),
+        ("phi", ctypes.c_uint64),
+    ]
+
+
+class XqmKind(ctypes.Structure):
+    """struct xqm_kind."""
+
+    _fields_ = [
+        ("rtt", ctypes.c_uint64),
+        ("weight", ctypes.c_uint32),
+        ("responsive", ctypes.c_bool),
+    ]
+
+
+@dataclass(frozen=True)
+class XqmHistory:
+    """What each packet's flow has: rates of loss in Q48, packets a second in Q8."""
+
+    rate: npt.NDArray[np.int64]
+    quiescent: U64s
+    throughput: U64s
+    share: U64s
+    present: U64s
+
+
+def xqm_history(
+    config: XqmConfig,
+    link: int,
+    kinds: list[XqmKind],
+    time: U64s,
+    flow: npt.NDArray[np.int32],
+    backlog: U64s,
+    eager: bool = False,
+) -> XqmHistory:
+    """At `time` a packet of `flow` comes, and the queue then has `backlog`; `link` is in Q8."""
+    found = XqmHistory(
+        np.zeros(len(time), dtype=np.int64), *(np.zeros_like(time) for _ in range(4))
+    )
+    library().xqm_history(
+        ctypes.byref(config), u64(link), ctypes.c_size_t(len(kinds)),
+        (XqmKind * len(kinds))(*kinds), eager, ctypes.c_size_t(len(time)), pointer(time),
+        pointer(flow), pointer(backlog), pointer(found.rate), pointer(found.quiescent),
+        pointer(found.throughput), pointer(found.share), pointer(found.present),
+    )  # fmt: skip
+    return found
+
+
 def pert_delayed(acked: list[int]) -> list[bool]:
     """Which ACKs for so many segments each are taken for delayed ones."""
     delayed = np.empty(len(acked), dtype=np.bool_)
@@ -343,3 +405,31 @@ def pert_pauses(
 def pert_window(window: int, decrease: float) -> int:
     """The window after an early response."""
     return int(library().pert_window(window, u64(round(decrease * PROB_ONE))))
+
+
+def xqm_quiescent(share: int, rtt: int) -> int:
+    """Eq. (16): Q48 for packets a second in Q8 and ns."""
+    return int(library().xqm_quiescent_rate(u64(share), u64(rtt)))
+
+
+def xqm_probability(rate: int, since: int) -> int:
+    """Eq. (17): Q32."""
+    return int(library().xqm_probability(ctypes.c_int64(rate), ctypes.c_uint32(since)))
+
+
+def xqm_hidden(smooth: bool, responsive: bool, rate: int, quiescent: int, random: int) -> bool:
+    """Whether a packet with this random number is hidden."""
+    return bool(
+        library().xqm_hidden(
+            smooth, responsive, ctypes.c_int64(rate), u64(quiescent), ctypes.c_uint32(random)
+        )
+    )
+
+
+def xqm_since(rate: int, since: int, packets: int, lost: bool) -> int:
+    """The packet count k after so many more."""
+    return int(
+        library().xqm_since(
+            ctypes.c_int64(rate), ctypes.c_uint32(since), ctypes.c_uint32(packets), lost
+        )
+    )

@@ -14,6 +14,7 @@ typedef uint64_t u64;
 typedef int32_t s32;
 typedef int64_t s64;
 
+#define U32_MAX UINT32_MAX
 #define U64_MAX UINT64_MAX
 #define S64_MAX INT64_MAX
 
@@ -24,6 +25,8 @@ typedef int64_t s64;
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define BIT_ULL(bit) (1ULL << (bit))
 #define min_t(type, a, b) min((type)(a), (type)(b))
+#define clamp_t(type, x, low, high) \
+	min((type)max((type)(x), (type)(low)), (type)(high))
 #define min(a, b) ({		\
 	__typeof__(a) __a = (a);	\
 	__typeof__(b) __b = (b);	\
