@@ -86,7 +86,9 @@ def test_timeout(lab: Lab) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_everything(number: signal.Signals) -> None:
-    with subprocess.Popen(command(*LOOP), stdout=subprocess.PIPE) as run:
+    """Also where these tests run in a shell's background, which ignores SIGINT."""
+    heeding = ("env", "--default-signal=INT")
+    with subprocess.Popen([*heeding, *command(*LOOP)], stdout=subprocess.PIPE) as run:
         assert run.stdout
         run.stdout.readline()
         assert guest_processes()
