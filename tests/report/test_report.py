@@ -331,8 +331,9 @@ class TestCommand:
         (tree / "lab/run").chmod(0o755)
 
     def start(self, tree: Path, *options: str) -> subprocess.Popen[str]:
+        heeding = ("env", "--default-signal=INT")  # a shell's background ignores it
         return subprocess.Popen(
-            [sys.executable, tree / "mininet/demo.py", *options],
+            [*heeding, sys.executable, tree / "mininet/demo.py", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
