@@ -167,7 +167,12 @@ def add_common_options(parser: Parser) -> None:
         )
     add("--udp-from", type=checked(parse_seconds), metavar="T", help="s at which they come (0)")
     add("--udp-until", type=checked(parse_seconds), metavar="T", help="s at which they go (never)")
-    add("--traffic", choices=sorted(TRAFFIC), default="bulk", help="who sends (%(default)s)")
+    add(
+        "--traffic",
+        choices=sorted(TRAFFIC),
+        default="bulk",
+        help="who sends (%(default)s); iperf3 is slow in the lab: best with --start-spread 0",
+    )
     add(
         "--seed",
         type=whole(0, MAX_SEED),

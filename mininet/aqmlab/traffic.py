@@ -174,7 +174,8 @@ class Iperf3(Traffic):
 
     It is there to show that Bulk changes nothing, and slow in the lab: it switches between
     user and kernel for each packet, and a client never sleeps between the making of its data
-    connection and the server's word to start: seconds of wall time for each 10 ms of RTT.
+    connection and the server's word to start: seconds of wall time for each 10 ms of RTT, the
+    queue's delay included. Start all at once (`--start-spread 0`), before there is a queue.
     """
 
     LENGTH_S = 86400  # longer than any run: stop() ends it
