@@ -52,6 +52,10 @@ PERIOD = Option("period", 33, 8)
 PERIODS = Option("periods", 34, 4)
 WEIGHT = Option("weight", 35, 8)
 
+AVQ_ALPHA = Option("alpha", 32, 8)
+AVQ_GAMMA = Option("gamma", 33, 8)
+BUFFER = Option("buffer", 34, 4)
+
 BASE = Option("base", 48, 1)
 RED_BASE, PI_BASE, REM_BASE = range(3)  # of BASE
 SCALE = Option("scale", 49, 1)
@@ -116,6 +120,7 @@ class Stat(IntEnum):
 
 PRICE, CAPACITY = 32, 33  # rem's own
 LOSS_RATIO, ARRIVALS = 32, 33  # lred's own
+VIRTUAL_CAPACITY, VIRTUAL_QUEUE = 32, 33  # avq's own
 
 
 class FifaStat(IntEnum):
@@ -282,6 +287,7 @@ SHARED_MISTYPED = {
     "speed 3": 'What is "speed"?',
 }
 
+NEEDS_BANDWIDTH = Refusal("bandwidth must be given: 8kbit to 1tbit", ({BANDWIDTH: 0},))
 BANDWIDTH_MISTYPED = {
     "bandwidth fast": 'Error: "bandwidth" takes a rate such as 64mbit, not "fast".',
     "bandwidth -1mbit": 'Error: "bandwidth" takes a rate such as 64mbit, not "-1mbit".',
@@ -306,6 +312,19 @@ SHARED_ANOTHER: Settings = {
     BYTEMODE: 0,
     PROTECT: NO_DSCP,
     BANDWIDTH: 32 * MBIT,
+}
+
+def _without_target(settings: Settings) -> Settings:
+    return {option: value for option, value in settings.items() if option is not TARGET}
+
+
+NO_TARGET_TAKEN = tuple(_without_target(settings) for settings in SHARED_TAKEN)
+NO_TARGET_REFUSED = tuple(
+    refusal for refusal in SHARED_REFUSED if not refusal.sentence.startswith("target")
+)
+NO_TARGET_MISTYPED = {
+    **{typed: said for typed, said in SHARED_MISTYPED.items() if not typed.startswith("target")},
+    "target 20": 'What is "target"?',
 }
 
 REM = Kind(
@@ -465,7 +484,7 @@ REM = Kind(
         Echo("protect 0x3f", "protect 63", {"protect": 63}),
     ),
     certain={TARGET: 1, INTERVAL: 1 * MS, ALPHA: real(0.9), GAMMA: real(1), PHI: real(1000)},
-    never={INTERVAL: 10 * S},
+    never={TARGET: 1, INTERVAL: 10 * S},
 )
 
 LRED = Kind(
@@ -743,10 +762,6 @@ FIFA = Kind(
 )
 
 
-def _without_target(settings: Settings) -> Settings:
-    return {option: value for option, value in settings.items() if option is not TARGET}
-
-
 FIFA_RED = Kind(
     name="fifa",
     typed="base red",
@@ -1002,7 +1017,7 @@ XQM = Kind(
     ),
     refused=(
         *SHARED_REFUSED,
-        Refusal("bandwidth must be given: 8kbit to 1tbit", ({BANDWIDTH: 0},)),
+        NEEDS_BANDWIDTH,
         Refusal("control must be onoff, pi-t or pi-tb", ({CONTROL: 3}, {CONTROL: 255})),
         Refusal(
             "control-period must be 1ms to 1s",
@@ -1157,6 +1172,101 @@ XQM = Kind(
     never={FLOW: RTT_CLASS, TARGET: 1, DELTA: 0, XQM_PHI: 0},
 )
 
+AVQ = Kind(
+    name="avq",
+    typed="bandwidth 10mbit",
+    given={BANDWIDTH: 10 * MBIT},
+    defaults={
+        "bandwidth": 10 * MBIT,
+        "limit": 100,
+        "alpha": 0.15,
+        "gamma": 0.98,
+        "buffer": 0,
+        "avpkt": 0,
+        "bytemode": False,
+        "ecn": False,
+        "protect": None,
+    },
+    other={
+        **_without_target(SHARED_OTHER),
+        AVQ_ALPHA: real(0.2),
+        AVQ_GAMMA: real(0.9),
+        BUFFER: 50,
+    },
+    another={
+        **_without_target(SHARED_ANOTHER),
+        AVQ_ALPHA: real(0.3),
+        AVQ_GAMMA: real(0.8),
+        BUFFER: 0,
+    },
+    taken=(
+        *NO_TARGET_TAKEN,
+        {AVQ_ALPHA: real(0.000001)},
+        {AVQ_ALPHA: real(100)},
+        {AVQ_GAMMA: real(0.000001)},
+        {AVQ_GAMMA: real(1)},
+        {BUFFER: 1},
+        {BUFFER: 1048576, BANDWIDTH: 1000, AVPKT: 65535},
+    ),
+    refused=(
+        *NO_TARGET_REFUSED,
+        NEEDS_BANDWIDTH,
+        Refusal(
+            "alpha must be 0.000001 to 100",
+            (
+                {AVQ_ALPHA: 0},
+                {AVQ_ALPHA: real(0.0000009)},
+                {AVQ_ALPHA: real(100) + 1},
+                {AVQ_ALPHA: 2**64 - 1},
+            ),
+        ),
+        Refusal(
+            "gamma must be 0.000001 to 1",
+            (
+                {AVQ_GAMMA: 0},
+                {AVQ_GAMMA: real(0.0000009)},
+                {AVQ_GAMMA: real(1) + 1},
+                {AVQ_GAMMA: 2**64 - 1},
+            ),
+        ),
+        Refusal(
+            "buffer must be 1 to 1048576 packets, or 0 for limit",
+            ({BUFFER: 1048577}, {BUFFER: 2**32 - 1}),
+        ),
+    ),
+    mistyped={
+        **NO_TARGET_MISTYPED,
+        "limit 1": "Error: sch_avq: limit must be 2 to 1048576 packets.",
+        "alpha 0": "Error: sch_avq: alpha must be 0.000001 to 100.",
+        "gamma 1.1": "Error: sch_avq: gamma must be 0.000001 to 1.",
+        "buffer half": 'Error: "buffer" takes a whole number of packets, not "half".',
+    },
+    echoes=(
+        Echo("", "bandwidth 10Mbit limit 100p alpha 0.15 gamma 0.98 buffer 0p", {}),
+        Echo(
+            "limit 300 alpha 0.05 gamma 0.95 buffer 80 avpkt 1000 bytemode ecn protect 46",
+            "bandwidth 10Mbit limit 300p alpha 0.05 gamma 0.95 buffer 80p avpkt 1000b bytemode "
+            "ecn protect 46",
+            {
+                "limit": 300,
+                "alpha": 0.05,
+                "gamma": 0.95,
+                "buffer": 80,
+                "avpkt": 1000,
+                "bytemode": True,
+                "ecn": True,
+                "protect": 46,
+            },
+        ),
+        Echo("gamma 1 alpha 0.000001", "alpha 1e-06 gamma 1", {"alpha": 1e-6, "gamma": 1}),
+    ),
+    # at a packet a second the virtual queue keeps what came
+    certain={BUFFER: 5},
+    never={BANDWIDTH: 1000, BUFFER: 1048576, AVQ_ALPHA: real(0.000001)},
+)
+
 KINDS = (REM, LRED, FIFA, XQM)
-VARIANTS = (*KINDS, FIFA_RED, FIFA_REM)
+COMPARATORS = (AVQ,)
+"""Of baselines/: what of the queue is shared need not be tested with each of them once more."""
+VARIANTS = (*KINDS, FIFA_RED, FIFA_REM, *COMPARATORS)
 """With fifa's other bases, which have other options."""

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import Link, Tc
 from frames import frame, super_packet
-from kinds import LIMIT, TARGET, Kind, Settings, Stat, encode
+from kinds import LIMIT, Kind, Settings, Stat, encode
 from netlink import (
     ADD,
     CHANGE,
@@ -158,7 +158,7 @@ def test_parent_follows_every_cut(tree: Tree, link: Link) -> None:
     tree.request(ADD, {LIMIT: 100})
     link.near.send(*[frame()] * 100)
     for limit in (60, 30, 10, 2):
-        tree.request(CHANGE, {LIMIT: limit, TARGET: 1})
+        tree.request(CHANGE, {LIMIT: limit})
         assert tree.read().qlen == limit
         assert tree.agree()
         time.sleep(1 / RATE)
@@ -202,7 +202,7 @@ def test_a_class_that_a_cut_empties_goes_idle(tree: Tree, link: Link, parent: Pa
         # the parent's tokens are spent: one of these may pass or be held above, not more
         link.near.send_super(*[super_packet(0, segments=10)] * 3)
         assert tree.read().qlen > 0
-        tree.request(CHANGE, {LIMIT: 2, TARGET: 1})
+        tree.request(CHANGE, {LIMIT: 2})
         assert tree.read().qlen == 0
         assert all(q.qlen <= parent.held for q in tree.ancestors())
         tree.request(CHANGE, {LIMIT: 100})

@@ -99,6 +99,15 @@ QDISCS = (
         refused="delta 2",
         complaint="delta",
     ),
+    Qdisc(
+        kind="avq",
+        given=f"bandwidth {RATE} limit 60 gamma 0.9",
+        shown={"limit": 60, "gamma": 0.9},
+        changed="limit 30 ecn",
+        changed_shown={"limit": 30},
+        refused="gamma 2",
+        complaint="gamma",
+    ),
 )
 ACTIONS = ("rttlabel",)
 CONTROLS = ("pert", "pert_pi")  # of the module tcp_pert

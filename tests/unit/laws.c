@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <aqm/avq.h>
 #include <aqm/dice.h>
 #include <aqm/fixed.h>
 #include <aqm/fifa.h>
@@ -389,5 +390,23 @@ void xqm_history(const struct xqm_config *config, u64 link, size_t flows,
 		share[i] = state->share;
 		present[i] = vars.census.flows;
 		xqm_flow_count(state, 1, 1 << XQM_PACKET_SHIFT, true, false);
+	}
+}
+
+/* At time[i] a packet comes that the link takes link_time[i] for. */
+void avq_history(const struct avq_config *config, u64 buffer, size_t n,
+		 const u64 *time, const u64 *link_time, bool *hit, u64 *share,
+		 u64 *queue)
+{
+	struct avq_params params;
+	struct avq_vars vars;
+
+	avq_params_init(&params, config);
+	avq_init(&vars, 0);
+	for (size_t i = 0; i < n; i++) {
+		avq_advance(&params, &vars, time[i]);
+		hit[i] = avq_arrive(&params, &vars, link_time[i], buffer);
+		share[i] = vars.share;
+		queue[i] = vars.queue;
 	}
 }

@@ -433,3 +433,22 @@ def xqm_since(rate: int, since: int, packets: int, lost: bool) -> int:
             ctypes.c_int64(rate), ctypes.c_uint32(since), ctypes.c_uint32(packets), lost
         )
     )
+
+
+class AvqConfig(ctypes.Structure):
+    """struct avq_config."""
+
+    _fields_ = [("alpha", ctypes.c_uint64), ("gamma", ctypes.c_uint64)]
+
+
+def avq_history(
+    config: AvqConfig, time: U64s, link_time: U64s, buffer: int
+) -> tuple[npt.NDArray[np.bool_], U64s, U64s]:
+    """Which packets are hit; the virtual capacity (Q60 of the link's) and queue (Q16 ns) then."""
+    hit = np.empty(len(time), dtype=np.bool_)
+    share, queue = np.empty_like(time), np.empty_like(time)
+    library().avq_history(
+        ctypes.byref(config), u64(buffer), ctypes.c_size_t(len(time)), pointer(time),
+        pointer(link_time), pointer(hit), pointer(share), pointer(queue),
+    )  # fmt: skip
+    return hit, share, queue
