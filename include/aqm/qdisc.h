@@ -129,11 +129,13 @@ struct aqm_queue {
  * @enqueued: when it came, ns
  * @packets: how many it counts for
  * @twice: it is to be sent twice: for the discipline to set, once it is queued
+ * @flow: its flow, for a discipline that counts them
  */
 struct aqm_cb {
 	u64 enqueued;
 	u32 packets : 31;
 	u32 twice : 1;
+	u32 flow;
 };
 
 static inline struct aqm_cb *aqm_cb(const struct sk_buff *skb)

@@ -56,6 +56,12 @@ AVQ_ALPHA = Option("alpha", 32, 8)
 AVQ_GAMMA = Option("gamma", 33, 8)
 BUFFER = Option("buffer", 34, 4)
 
+FRED_MIN = Option("min", 32, 4)
+FRED_MAX = Option("max", 33, 4)
+FRED_PROBABILITY = Option("probability", 34, 8)
+FRED_QWEIGHT = Option("qweight", 35, 8)
+MINQ = Option("minq", 36, 4)
+
 BASE = Option("base", 48, 1)
 RED_BASE, PI_BASE, REM_BASE = range(3)  # of BASE
 SCALE = Option("scale", 49, 1)
@@ -121,6 +127,7 @@ class Stat(IntEnum):
 PRICE, CAPACITY = 32, 33  # rem's own
 LOSS_RATIO, ARRIVALS = 32, 33  # lred's own
 VIRTUAL_CAPACITY, VIRTUAL_QUEUE = 32, 33  # avq's own
+FRED_AVG, ACTIVE, STRUCK = 32, 33, 34  # fred's own
 
 
 class FifaStat(IntEnum):
@@ -1260,13 +1267,129 @@ AVQ = Kind(
         ),
         Echo("gamma 1 alpha 0.000001", "alpha 1e-06 gamma 1", {"alpha": 1e-6, "gamma": 1}),
     ),
-    # at a packet a second the virtual queue keeps what came
+    # a packet came every second, the virtual queue says, and now has room for 4 ms
     certain={BUFFER: 5},
     never={BANDWIDTH: 1000, BUFFER: 1048576, AVQ_ALPHA: real(0.000001)},
 )
 
+FRED = Kind(
+    name="fred",
+    defaults={
+        "limit": 120,
+        "min": 30,
+        "max": 60,
+        "probability": 0.02,
+        "qweight": 0.002,
+        "minq": 2,
+        "bandwidth": 0,
+        "avpkt": 0,
+        "bytemode": False,
+        "ecn": False,
+        "protect": None,
+    },
+    other={
+        **_without_target(SHARED_OTHER),
+        FRED_MIN: 20,
+        FRED_MAX: 100,
+        FRED_PROBABILITY: real(0.2),
+        FRED_QWEIGHT: real(0.01),
+        MINQ: 4,
+    },
+    another={
+        **_without_target(SHARED_ANOTHER),
+        FRED_MIN: 40,
+        FRED_MAX: 110,
+        FRED_PROBABILITY: real(0.3),
+        FRED_QWEIGHT: real(0.02),
+        MINQ: 3,
+    },
+    taken=(
+        *NO_TARGET_TAKEN,
+        {FRED_MIN: 1, FRED_MAX: 2},
+        {FRED_MIN: 1048575, FRED_MAX: 1048576, BYTEMODE: 1, AVPKT: 65535},
+        {FRED_MIN: 59},
+        {FRED_PROBABILITY: real(0.000001)},
+        {FRED_PROBABILITY: real(1)},
+        {FRED_QWEIGHT: real(0.000001)},
+        {FRED_QWEIGHT: real(0.99)},
+        {MINQ: 1},
+        {MINQ: 1048576},
+    ),
+    refused=(
+        *NO_TARGET_REFUSED,
+        Refusal(
+            "min must be 1 to 1048575 packets and below max",
+            ({FRED_MIN: 0}, {FRED_MIN: 1048576}, {FRED_MIN: 2**32 - 1}),
+        ),
+        Refusal(
+            "max must be 2 to 1048576 packets and above min",
+            ({FRED_MAX: 0}, {FRED_MAX: 1}, {FRED_MAX: 1048577}, {FRED_MAX: 2**32 - 1}),
+        ),
+        Refusal(
+            "min must be below max",
+            ({FRED_MIN: 60}, {FRED_MAX: 30}, {FRED_MIN: 7, FRED_MAX: 7}),
+        ),
+        Refusal(
+            "probability must be 0.000001 to 1",
+            (
+                {FRED_PROBABILITY: 0},
+                {FRED_PROBABILITY: real(0.0000009)},
+                {FRED_PROBABILITY: real(1) + 1},
+                {FRED_PROBABILITY: 2**64 - 1},
+            ),
+        ),
+        Refusal(
+            "qweight must be 0.000001 to 0.99",
+            (
+                {FRED_QWEIGHT: 0},
+                {FRED_QWEIGHT: real(0.0000009)},
+                {FRED_QWEIGHT: real(0.9900001)},
+                {FRED_QWEIGHT: 2**64 - 1},
+            ),
+        ),
+        Refusal(
+            "minq must be 1 to 1048576 packets", ({MINQ: 0}, {MINQ: 1048577}, {MINQ: 2**32 - 1})
+        ),
+    ),
+    mistyped={
+        **NO_TARGET_MISTYPED,
+        **BANDWIDTH_MISTYPED,
+        "limit 1": "Error: sch_fred: limit must be 2 to 1048576 packets.",
+        "min 60": "Error: sch_fred: min must be below max.",
+        "max 10p": 'Error: "max" takes a whole number of packets, not "10p".',
+        "probability 0": "Error: sch_fred: probability must be 0.000001 to 1.",
+        "qweight 1": "Error: sch_fred: qweight must be 0.000001 to 0.99.",
+        "minq 0": "Error: sch_fred: minq must be 1 to 1048576 packets.",
+        "gentle": 'What is "gentle"?',
+    },
+    echoes=(
+        Echo("", "limit 120p min 30p max 60p probability 0.02 qweight 0.002 minq 2p", {}),
+        Echo(
+            "limit 300 min 50 max 120 probability 0.1 qweight 0.0001 minq 4 bandwidth 16mbit "
+            "avpkt 1000 bytemode ecn protect 46",
+            "limit 300p min 50p max 120p probability 0.1 qweight 0.0001 minq 4p bandwidth 16Mbit "
+            "avpkt 1000b bytemode ecn protect 46",
+            {
+                "limit": 300,
+                "min": 50,
+                "max": 120,
+                "probability": 0.1,
+                "qweight": 0.0001,
+                "minq": 4,
+                "bandwidth": 16 * MBIT,
+                "avpkt": 1000,
+                "bytemode": True,
+                "ecn": True,
+                "protect": 46,
+            },
+        ),
+    ),
+    certain={FRED_MIN: 1, FRED_MAX: 2},
+    never={FRED_MIN: 1048575, FRED_MAX: 1048576, FRED_QWEIGHT: real(0.99)},
+)
+
 KINDS = (REM, LRED, FIFA, XQM)
-COMPARATORS = (AVQ,)
+COMPARATORS = (AVQ, FRED)
 """Of baselines/: what of the queue is shared need not be tested with each of them once more."""
 VARIANTS = (*KINDS, FIFA_RED, FIFA_REM, *COMPARATORS)
 """With fifa's other bases, which have other options."""

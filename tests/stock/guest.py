@@ -108,6 +108,15 @@ QDISCS = (
         refused="gamma 2",
         complaint="gamma",
     ),
+    Qdisc(
+        kind="fred",
+        given="limit 60 min 5 max 20 qweight 0.1",
+        shown={"limit": 60, "min": 5, "max": 20},
+        changed="limit 30 max 15 ecn",
+        changed_shown={"limit": 30, "max": 15},
+        refused="minq 0",
+        complaint="minq",
+    ),
 )
 ACTIONS = ("rttlabel",)
 CONTROLS = ("pert", "pert_pi")  # of the module tcp_pert

@@ -7,6 +7,7 @@
 #include <aqm/dice.h>
 #include <aqm/fixed.h>
 #include <aqm/fifa.h>
+#include <aqm/fred.h>
 #include <aqm/lred.h>
 #include <aqm/pert.h>
 #include <aqm/pi.h>
@@ -408,5 +409,55 @@ void avq_history(const struct avq_config *config, u64 buffer, size_t n,
 		hit[i] = avq_arrive(&params, &vars, link_time[i], buffer);
 		share[i] = vars.share;
 		queue[i] = vars.queue;
+	}
+}
+
+/*
+ * A queue's history: at time[i] a packet of flow[i] comes, and is hit if
+ * random[i] says so; or the oldest one goes, if flow[i] is -1. A packet is
+ * @unit units.
+ */
+void fred_history(const struct red_config *config, u32 minq, u32 unit,
+		  u64 send_time, size_t flows, size_t n, const u64 *time,
+		  const s32 *flow, const u64 *random, u64 *probability,
+		  u64 *avg, u64 *share)
+{
+	struct fred_flow states[flows];
+	struct fred_params params;
+	struct fred_vars vars = {};
+	size_t head = 0, tail = 0;
+	s32 queue[n];
+
+	memset(states, 0, sizeof(states));
+	fred_params_init(&params, config, minq, unit);
+	for (size_t i = 0; i < n; i++) {
+		u64 backlog = (tail - head) * unit;
+		struct fred_flow *state = &states[max(flow[i], 0)];
+		struct aqm_odds odds;
+		bool strike, hit;
+
+		probability[i] = 0;
+		if (flow[i] < 0 && head < tail) {
+			fred_depart(&params, &vars, &states[queue[head++]],
+				    time[i], backlog - unit, unit, time[i]);
+		} else if (flow[i] >= 0) {
+			fred_begin(&params, &vars, time[i], backlog, send_time);
+			strike = fred_strike(&params, &vars, state);
+			probability[i] = AQM_PROB_ONE;
+			if (!strike) {
+				odds = fred_odds(&params, &vars, state);
+				probability[i] = aqm_probability(odds);
+			}
+			hit = random[i] < probability[i];
+			if (hit && !strike)
+				red_hit(&vars.red);
+			if (!hit) {
+				fred_accept(&params, &vars, state, time[i],
+					    backlog, unit);
+				queue[tail++] = flow[i];
+			}
+		}
+		avg[i] = vars.red.avg;
+		share[i] = fred_share(&params, &vars);
 	}
 }

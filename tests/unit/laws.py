@@ -452,3 +452,22 @@ def avq_history(
         pointer(link_time), pointer(hit), pointer(share), pointer(queue),
     )  # fmt: skip
     return hit, share, queue
+
+
+def fred_history(
+    config: RedConfig,
+    minq: int,
+    unit: int,
+    send_time: int,
+    time: U64s,
+    flow: npt.NDArray[np.int32],
+    random: U64s,
+) -> tuple[U64s, U64s, U64s]:
+    """At each event: the probability (Q32), and avg and avgcq (Q24 units) after it."""
+    found = np.empty_like(time), np.empty_like(time), np.empty_like(time)
+    library().fred_history(
+        ctypes.byref(config), minq, unit, u64(send_time), ctypes.c_size_t(int(flow.max()) + 1),
+        ctypes.c_size_t(len(time)), pointer(time), pointer(flow), pointer(random),
+        *map(pointer, found),
+    )  # fmt: skip
+    return found
