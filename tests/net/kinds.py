@@ -62,6 +62,13 @@ FRED_PROBABILITY = Option("probability", 34, 8)
 FRED_QWEIGHT = Option("qweight", 35, 8)
 MINQ = Option("minq", 36, 4)
 
+ROLE = Option("role", 32, 1)
+BOTH, EDGE, CORE = range(3)  # of ROLE
+K = Option("k", 33, 8)
+K_ALPHA = Option("k-alpha", 34, 8)
+K_C = Option("k-c", 35, 8)
+THRESHOLD = Option("threshold", 36, 4)
+
 BASE = Option("base", 48, 1)
 RED_BASE, PI_BASE, REM_BASE = range(3)  # of BASE
 SCALE = Option("scale", 49, 1)
@@ -128,6 +135,7 @@ PRICE, CAPACITY = 32, 33  # rem's own
 LOSS_RATIO, ARRIVALS = 32, 33  # lred's own
 VIRTUAL_CAPACITY, VIRTUAL_QUEUE = 32, 33  # avq's own
 FRED_AVG, ACTIVE, STRUCK = 32, 33, 34  # fred's own
+FAIR_RATE, ARRIVAL_RATE, ACCEPTED_RATE, CONGESTED, LABELLED, UNLABELLED = range(32, 38)  # csfq's
 
 
 class FifaStat(IntEnum):
@@ -216,8 +224,8 @@ class Kind:
     mistyped: Mapping[str, str]
     """What a user may get wrong, and what tc says."""
     echoes: tuple[Echo, ...]
-    certain: Settings
-    """With these, a standing queue makes the law signal every packet, soon."""
+    certain: Settings | None
+    """With these, a standing queue makes the law signal every packet, soon; or none do."""
     never: Settings
     """With these, the law signals no packet within seconds."""
     lesson: Settings | None = None
@@ -1388,8 +1396,105 @@ FRED = Kind(
     never={FRED_MIN: 1048575, FRED_MAX: 1048576, FRED_QWEIGHT: real(0.99)},
 )
 
+NO_SPAN = (0, 2 * MS - 1, 100 * S + 1, 2**64 - 1)  # ns
+
+CSFQ = Kind(
+    name="csfq",
+    typed="bandwidth 10mbit",
+    given={BANDWIDTH: 10 * MBIT},
+    defaults={
+        "bandwidth": 10 * MBIT,
+        "limit": 120,
+        "role": "both",
+        "k": 100 * MS,
+        "k-alpha": 100 * MS,
+        "k-c": 100 * MS,
+        "threshold": 60,
+        "avpkt": 0,
+        "bytemode": False,
+        "ecn": False,
+        "protect": None,
+    },
+    other={
+        **_without_target(SHARED_OTHER),
+        ROLE: EDGE,
+        K: 200 * MS,
+        K_ALPHA: 300 * MS,
+        K_C: 400 * MS,
+        THRESHOLD: 20,
+    },
+    another={
+        **_without_target(SHARED_ANOTHER),
+        ROLE: CORE,
+        K: 50 * MS,
+        K_ALPHA: 60 * MS,
+        K_C: 70 * MS,
+        THRESHOLD: 0,
+    },
+    taken=(
+        *NO_TARGET_TAKEN,
+        {ROLE: BOTH},
+        {K: 2 * MS},
+        {K: 100 * S},
+        {K_ALPHA: 2 * MS},
+        {K_ALPHA: 100 * S},
+        {K_C: 2 * MS},
+        {K_C: 100 * S},
+        {THRESHOLD: 1048576},
+    ),
+    refused=(
+        *NO_TARGET_REFUSED,
+        NEEDS_BANDWIDTH,
+        Refusal("role must be both, edge or core", ({ROLE: 3}, {ROLE: 255})),
+        Refusal("k must be 2ms to 100s", tuple({K: no} for no in NO_SPAN)),
+        Refusal("k-alpha must be 2ms to 100s", tuple({K_ALPHA: no} for no in NO_SPAN)),
+        Refusal("k-c must be 2ms to 100s", tuple({K_C: no} for no in NO_SPAN)),
+        Refusal(
+            "threshold must be 0 to 1048576 packets", ({THRESHOLD: 1048577}, {THRESHOLD: 2**32 - 1})
+        ),
+    ),
+    mistyped={
+        **NO_TARGET_MISTYPED,
+        "limit 1": "Error: sch_csfq: limit must be 2 to 1048576 packets.",
+        "role middle": 'Error: "role" takes both|edge|core, not "middle".',
+        "k 1ms": "Error: sch_csfq: k must be 2ms to 100s.",
+        "k-alpha soon": 'Error: "k-alpha" takes a time such as 2ms, not "soon".',
+        "k-c 101s": "Error: sch_csfq: k-c must be 2ms to 100s.",
+        "threshold half": 'Error: "threshold" takes a whole number of packets, not "half".',
+    },
+    echoes=(
+        Echo(
+            "",
+            "bandwidth 10Mbit limit 120p role both k 100ms k-alpha 100ms k-c 100ms threshold 60p",
+            {},
+        ),
+        Echo(
+            "limit 300 role edge k 20ms k-alpha 30ms k-c 40ms threshold 0 avpkt 1000 bytemode ecn "
+            "protect 46",
+            "limit 300p role edge k 20ms k-alpha 30ms k-c 40ms threshold 0p avpkt 1000b bytemode "
+            "ecn protect 46",
+            {
+                "limit": 300,
+                "role": "edge",
+                "k": 20 * MS,
+                "k-alpha": 30 * MS,
+                "k-c": 40 * MS,
+                "threshold": 0,
+                "avpkt": 1000,
+                "bytemode": True,
+                "ecn": True,
+                "protect": 46,
+            },
+        ),
+        Echo("role core", "role core", {"role": "core"}),
+    ),
+    certain=None,  # however fast its flow is, a packet has a chance
+    never={ROLE: CORE},
+)
+
 KINDS = (REM, LRED, FIFA, XQM)
-COMPARATORS = (AVQ, FRED)
+COMPARATORS = (AVQ, FRED, CSFQ)
 """Of baselines/: what of the queue is shared need not be tested with each of them once more."""
 VARIANTS = (*KINDS, FIFA_RED, FIFA_REM, *COMPARATORS)
 """With fifa's other bases, which have other options."""
+CERTAIN_KINDS = [kind for kind in (*KINDS, *COMPARATORS) if kind.certain]

@@ -9,7 +9,7 @@ import pytest
 from bottleneck import CLASS, QUEUE, Bottleneck
 from conftest import Link
 from frames import CE, ECT0, frame
-from kinds import ECN, LIMIT, MS, PROTECT, Kind, Settings, Stat
+from kinds import CERTAIN_KINDS, ECN, LIMIT, MS, PROTECT, Kind, Settings, Stat
 from netlink import ADD, REPLACE, TCA_OPTIONS, Netlink, Qdisc, attribute
 
 LENGTH = 1000  # bytes of a frame
@@ -78,6 +78,7 @@ def test_beyond_the_limit_everything_is_dropped(calm: Make, limit: int) -> None:
     assert queue.read().stats[Stat.MAXQ] == limit
 
 
+@pytest.mark.parametrize("kind", CERTAIN_KINDS, ids=str, indirect=True)
 def test_early_drops_and_marks_are_counted_apart(calm: Make) -> None:
     queue = calm({LIMIT: 60, ECN: 1, PROTECT: DSCP})
     before = queue.congest(5)
@@ -189,6 +190,7 @@ def test_deleted_with_packets_in_it(calm: Make, kernel: Netlink, link: Link) -> 
     assert queue.received() == frames(3)
 
 
+@pytest.mark.parametrize("kind", CERTAIN_KINDS, ids=str, indirect=True)
 def test_a_link_that_goes_down_empties_the_queue(calm: Make, kernel: Netlink, link: Link) -> None:
     queue = calm({})
     assert queue.congest(50).stats[Stat.PROB] > 0

@@ -15,7 +15,7 @@ import pytest
 from bottleneck import Bottleneck
 from conftest import Link
 from frames import DESTINATION, ECT0, frame, super_packet
-from kinds import ECN, LIMIT, Kind, Settings, Stat
+from kinds import CERTAIN_KINDS, ECN, LIMIT, Kind, Settings, Stat
 from netlink import Netlink
 
 IP_RECVERR = 11
@@ -125,6 +125,7 @@ def test_a_lower_limit_drops_it_whole(make: Make, kind: Kind, source: Source) ->
     assert queue.parent().backlog == qdisc.backlog == 3 * LENGTH
 
 
+@pytest.mark.parametrize("kind", CERTAIN_KINDS, ids=str, indirect=True)
 @pytest.mark.parametrize(
     ("ecn", "tos", "fate"), [(1, ECT0, Stat.ECN_MARK), (1, 0, Stat.DROPPED), (0, 0, Stat.DROPPED)]
 )

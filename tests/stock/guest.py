@@ -117,6 +117,15 @@ QDISCS = (
         refused="minq 0",
         complaint="minq",
     ),
+    Qdisc(
+        kind="csfq",
+        given=f"bandwidth {RATE} limit 60 threshold 5",
+        shown={"limit": 60, "threshold": 5},
+        changed="limit 30 ecn",
+        changed_shown={"limit": 30},
+        refused="k 1ms",
+        complaint="k must be",
+    ),
 )
 ACTIONS = ("rttlabel",)
 CONTROLS = ("pert", "pert_pi")  # of the module tcp_pert

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <aqm/avq.h>
+#include <aqm/csfq.h>
 #include <aqm/dice.h>
 #include <aqm/fixed.h>
 #include <aqm/fifa.h>
@@ -459,5 +460,60 @@ void fred_history(const struct red_config *config, u32 minq, u32 unit,
 		}
 		avg[i] = vars.red.avg;
 		share[i] = fred_share(&params, &vars);
+	}
+}
+
+/* e^-x and (1 - e^-x) / x, Q48. */
+void csfq_exponentials(size_t n, const u64 *x, u64 *decay, u64 *gain)
+{
+	for (size_t i = 0; i < n; i++) {
+		decay[i] = csfq_decay(x[i]);
+		gain[i] = csfq_gain(x[i], decay[i]);
+	}
+}
+
+/* The rate, Q48, after each packet. */
+void csfq_rates(u64 k, size_t n, const u64 *time, const u32 *bytes, u64 *rate)
+{
+	struct csfq_rate state = {};
+
+	for (size_t i = 0; i < n; i++) {
+		csfq_estimate(&state, k, time[i], bytes[i]);
+		rate[i] = state.rate;
+	}
+}
+
+/*
+ * A link's history: at time[i] a packet with label[i] comes, is dropped if
+ * random[i] says so, and finds the queue filled[i]; or overflow[i] drops it.
+ */
+void csfq_history(const struct csfq_config *config, u64 capacity, size_t n,
+		  const u64 *time, const u32 *bytes, const u64 *label,
+		  const u64 *random, const bool *filled, const bool *overflow,
+		  u64 *probability, u64 *fair, bool *congested)
+{
+	struct csfq_vars vars;
+
+	csfq_init(&vars, 0);
+	for (size_t i = 0; i < n; i++) {
+		bool dropped;
+
+		probability[i] = csfq_probability(&vars, label[i]);
+		dropped = random[i] < probability[i];
+		csfq_arrive(config, &vars, time[i], bytes[i], label[i],
+			    !dropped && !overflow[i], capacity, filled[i]);
+		if (!dropped && overflow[i])
+			csfq_overflow(&vars);
+		fair[i] = vars.fair;
+		congested[i] = vars.congested;
+	}
+}
+
+/* What a label says, and the label that says it once more. */
+void csfq_labels(size_t n, const u64 *rate, u16 *label, u64 *said)
+{
+	for (size_t i = 0; i < n; i++) {
+		label[i] = csfq_label_of(rate[i]);
+		said[i] = csfq_rate_of(label[i]);
 	}
 }

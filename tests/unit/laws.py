@@ -471,3 +471,57 @@ def fred_history(
         *map(pointer, found),
     )  # fmt: skip
     return found
+
+
+class CsfqConfig(ctypes.Structure):
+    """struct csfq_config."""
+
+    _fields_ = [
+        ("k", ctypes.c_uint64),
+        ("k_alpha", ctypes.c_uint64),
+        ("k_c", ctypes.c_uint64),
+    ]
+
+
+def csfq_exponentials(x: U64s) -> tuple[U64s, U64s]:
+    """e^-x and (1 - e^-x) / x; all Q48."""
+    found = np.empty_like(x), np.empty_like(x)
+    library().csfq_exponentials(ctypes.c_size_t(len(x)), pointer(x), *map(pointer, found))
+    return found
+
+
+def csfq_rates(k: int, time: U64s, size: U32s) -> U64s:
+    """The rate (Q48 bytes/ns) after each packet."""
+    rate = np.empty_like(time)
+    library().csfq_rates(
+        u64(k), ctypes.c_size_t(len(time)), pointer(time), pointer(size), pointer(rate)
+    )
+    return rate
+
+
+def csfq_history(
+    config: CsfqConfig,
+    capacity: int,
+    time: U64s,
+    size: U32s,
+    label: U64s,
+    random: U64s,
+    filled: npt.NDArray[np.bool_],
+    overflow: npt.NDArray[np.bool_],
+) -> tuple[U64s, U64s, npt.NDArray[np.bool_]]:
+    """Of each packet: its probability (Q32); alpha (Q48 bytes/ns) and congestion after it."""
+    probability, fair = np.empty_like(time), np.empty_like(time)
+    congested = np.empty_like(filled)
+    library().csfq_history(
+        ctypes.byref(config), u64(capacity), ctypes.c_size_t(len(time)), pointer(time),
+        pointer(size), pointer(label), pointer(random), pointer(filled), pointer(overflow),
+        pointer(probability), pointer(fair), pointer(congested),
+    )  # fmt: skip
+    return probability, fair, congested
+
+
+def csfq_labels(rate: U64s) -> tuple[npt.NDArray[np.uint16], U64s]:
+    """The label for a rate (Q48 bytes/ns), and what that says."""
+    label, said = np.empty(len(rate), dtype=np.uint16), np.empty_like(rate)
+    library().csfq_labels(ctypes.c_size_t(len(rate)), pointer(rate), pointer(label), pointer(said))
+    return label, said
