@@ -329,13 +329,17 @@ SHARED_ANOTHER: Settings = {
     BANDWIDTH: 32 * MBIT,
 }
 
+
 def _without_target(settings: Settings) -> Settings:
     return {option: value for option, value in settings.items() if option is not TARGET}
 
 
-NO_TARGET_TAKEN = tuple(_without_target(settings) for settings in SHARED_TAKEN)
+# Of what comparators share, a sample: it is the same code that reads it.
+NO_TARGET_TAKEN: tuple[Settings, ...] = ({}, {LIMIT: 2}, {LIMIT: 1048576}, {BANDWIDTH: 1000})
 NO_TARGET_REFUSED = tuple(
-    refusal for refusal in SHARED_REFUSED if not refusal.sentence.startswith("target")
+    Refusal(refusal.sentence, refusal.settings[:1])
+    for refusal in SHARED_REFUSED
+    if not refusal.sentence.startswith("target")
 )
 NO_TARGET_MISTYPED = {
     **{typed: said for typed, said in SHARED_MISTYPED.items() if not typed.startswith("target")},

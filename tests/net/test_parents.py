@@ -8,7 +8,7 @@ import pytest
 
 from conftest import Link, Tc
 from frames import frame, super_packet
-from kinds import LIMIT, Kind, Settings, Stat, encode
+from kinds import COMPARATORS, KINDS, LIMIT, Kind, Settings, Stat, encode
 from netlink import (
     ADD,
     CHANGE,
@@ -122,9 +122,27 @@ class Tree:
         return all(q.empty for q in self._kernel.qdiscs(self._link.index))
 
 
-@pytest.fixture(params=PARENTS)
-def parent(request: pytest.FixtureRequest) -> Parent:
-    return PARENTS[request.param]
+PLACES = [
+    *((kind, name) for kind in KINDS for name in PARENTS),
+    # comparators have the same queue: two parents that count what it holds will do
+    *((kind, name) for kind in COMPARATORS for name in ("htb", "drr")),
+]
+
+
+@pytest.fixture(params=PLACES, ids=lambda place: f"{place[0]}-{place[1]}")
+def place(request: pytest.FixtureRequest) -> tuple[Kind, str]:
+    kind, name = request.param
+    return kind, name
+
+
+@pytest.fixture
+def kind(place: tuple[Kind, str]) -> Kind:
+    return place[0]
+
+
+@pytest.fixture
+def parent(place: tuple[Kind, str]) -> Parent:
+    return PARENTS[place[1]]
 
 
 @pytest.fixture

@@ -41,9 +41,7 @@ def test_rates_against_floating_point() -> None:
     for _ in range(HISTORIES):
         k = round(10 ** rng.uniform(6.4, 11))
         gap = k * 10 ** rng.uniform(-6, 1)
-        gaps = rng.exponential(gap, EVENTS) * rng.choice(
-            [0, 1, 50], EVENTS, p=[0.1, 0.899, 0.001]
-        )
+        gaps = rng.exponential(gap, EVENTS) * rng.choice([0, 1, 50], EVENTS, p=[0.1, 0.899, 0.001])
         time = np.cumsum(gaps).astype(np.uint64)
         size = rng.integers(60, 65536, EVENTS, dtype=np.uint32)
         rate = per_second(laws.csfq_rates(k, time, size))
