@@ -70,12 +70,13 @@ static int avq_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	bool hit;
 
 	avq_advance(&q->params, &q->vars, now);
-	hit = avq_arrive(&q->params, &q->vars, time, avq_size(q, packet_time));
+	hit = avq_arrive(&q->vars, time, avq_size(q, packet_time));
 	verdict = aqm_enqueue(skb, sch, &q->queue, hit, now);
 	trace_avq_decide(sch, qdisc_pkt_len(skb), &q->vars,
 			 hit ? AQM_PROB_ONE : 0, verdict);
 	if (aqm_dropped(verdict))
 		return qdisc_drop(skb, sch, to_free);
+	avq_accept(&q->params, &q->vars, time);
 	return NET_XMIT_SUCCESS;
 }
 

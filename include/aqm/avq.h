@@ -20,6 +20,9 @@
  *	mark or drop if VQ + b > B, else VQ <- VQ + b
  *	C~ <- max(min(C~ + alpha gamma C (t - s), C) - alpha b, 0)
  *
+ * Where packets are dropped, lambda is the rate of those that are not, as in the
+ * authors' own queue for ns-2: they have no b in the last line.
+ *
  * Here all is divided by C: C~ is a share of the link, and VQ, b and B are the
  * times that the link takes for them. The law then has no units of its own.
  */
@@ -123,24 +126,34 @@ static inline bool avq_is_full(const struct avq_vars *vars, u64 time, u64 size)
 
 /**
  * avq_arrive() - put a packet into the virtual queue
- * @params: parameters
  * @vars: state, advanced to the present
  * @time: b / C, that the link takes for the packet, ns in Q16, at most S64_MAX
  * @size: B / C, ns in Q16, at most S64_MAX
  *
  * Return: is the packet to carry a congestion signal?
  */
-static inline bool avq_arrive(const struct avq_params *params,
-			      struct avq_vars *vars, u64 time, u64 size)
+static inline bool avq_arrive(struct avq_vars *vars, u64 time, u64 size)
 {
 	bool full = avq_is_full(vars, time, size);
-	u64 spent = aqm_mul(time, params->alpha,
-			    AVQ_GAIN_SHIFT - AVQ_SHARE_SHIFT + AVQ_TIME_SHIFT);
 
 	if (!full)
 		vars->queue += time;
-	vars->share -= min(spent, vars->share);
 	return full;
+}
+
+/**
+ * avq_accept() - the packet was not dropped
+ * @params: parameters
+ * @vars: state
+ * @time: b / C, ns in Q16, at most S64_MAX
+ */
+static inline void avq_accept(const struct avq_params *params,
+			      struct avq_vars *vars, u64 time)
+{
+	u64 spent = aqm_mul(time, params->alpha,
+			    AVQ_GAIN_SHIFT - AVQ_SHARE_SHIFT + AVQ_TIME_SHIFT);
+
+	vars->share -= min(spent, vars->share);
 }
 
 #endif

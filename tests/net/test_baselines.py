@@ -86,6 +86,16 @@ def test_virtual_queue_is_as_long_as_the_queue_unless_stated(make: Make) -> None
     assert queue.read().stats[Stat.ECN_MARK] == 1
 
 
+@pytest.mark.parametrize(("ecn", "left"), [(1, 0), (0, 5)])
+def test_marked_packets_count_for_the_virtual_capacity(make: Make, ecn: int, left: int) -> None:
+    """Dropped ones do not."""
+    settings = {BANDWIDTH: 10 * LENGTH, AVQ_ALPHA: real(0.5), AVQ_GAMMA: real(0.000001)}
+    queue = make(AVQ, {**settings, AVPKT: LENGTH, BUFFER: 10, ECN: ecn})
+    queue.fill(10)
+    assert queue.send(*[frame(ECT0)] * 20) == (0 if ecn else 20)
+    assert queue.read().stats[VIRTUAL_CAPACITY] / 256 == pytest.approx(left, abs=0.01)
+
+
 def test_virtual_capacity_falls_by_alpha_for_what_came(make: Make) -> None:
     settings = {BANDWIDTH: 10 * LENGTH, AVQ_ALPHA: real(0.5), AVQ_GAMMA: real(0.000001)}
     queue = make(AVQ, {**settings, AVPKT: LENGTH})
@@ -154,7 +164,7 @@ LABEL_AT = 14 + 4  # bytes of a frame before the Identification
 def label_for(rate: float) -> int:
     """The label that says so many bytes a second: (2048 + m) 2^(e - 36) bytes/ns."""
     exponent = 0
-    while (mantissa := rate * 1e-9 * 2 ** (36 - exponent)) >= 4096:
+    while (mantissa := rate * 1e-9 * 2.0 ** (36 - exponent)) >= 4096:
         exponent += 1
     return exponent << 11 | round(mantissa) - 2048
 

@@ -395,9 +395,12 @@ void xqm_history(const struct xqm_config *config, u64 link, size_t flows,
 	}
 }
 
-/* At time[i] a packet comes that the link takes link_time[i] for. */
-void avq_history(const struct avq_config *config, u64 buffer, size_t n,
-		 const u64 *time, const u64 *link_time, bool *hit, u64 *share,
+/*
+ * At time[i] a packet comes that the link takes link_time[i] for; those that are
+ * hit are marked or dropped.
+ */
+void avq_history(const struct avq_config *config, u64 buffer, bool mark,
+		 size_t n, const u64 *time, const u64 *link_time, bool *hit, u64 *share,
 		 u64 *queue)
 {
 	struct avq_params params;
@@ -407,7 +410,9 @@ void avq_history(const struct avq_config *config, u64 buffer, size_t n,
 	avq_init(&vars, 0);
 	for (size_t i = 0; i < n; i++) {
 		avq_advance(&params, &vars, time[i]);
-		hit[i] = avq_arrive(&params, &vars, link_time[i], buffer);
+		hit[i] = avq_arrive(&vars, link_time[i], buffer);
+		if (mark || !hit[i])
+			avq_accept(&params, &vars, link_time[i]);
 		share[i] = vars.share;
 		queue[i] = vars.queue;
 	}

@@ -442,13 +442,13 @@ class AvqConfig(ctypes.Structure):
 
 
 def avq_history(
-    config: AvqConfig, time: U64s, link_time: U64s, buffer: int
+    config: AvqConfig, time: U64s, link_time: U64s, buffer: int, mark: bool = True
 ) -> tuple[npt.NDArray[np.bool_], U64s, U64s]:
     """Which packets are hit; the virtual capacity (Q60 of the link's) and queue (Q16 ns) then."""
     hit = np.empty(len(time), dtype=np.bool_)
     share, queue = np.empty_like(time), np.empty_like(time)
     library().avq_history(
-        ctypes.byref(config), u64(buffer), ctypes.c_size_t(len(time)), pointer(time),
+        ctypes.byref(config), u64(buffer), mark, ctypes.c_size_t(len(time)), pointer(time),
         pointer(link_time), pointer(hit), pointer(share), pointer(queue),
     )  # fmt: skip
     return hit, share, queue

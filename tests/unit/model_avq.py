@@ -13,6 +13,8 @@ class Avq:
     buffer: float
     alpha: float
     gamma: float
+    mark: bool
+    """Packets that are hit are marked, not dropped."""
 
     def decisions(
         self, arrivals: Iterable[tuple[float, float]]
@@ -26,6 +28,7 @@ class Avq:
             if not hit:
                 queue += size
             grown = virtual + self.alpha * self.gamma * self.capacity * (time - last)
-            virtual = max(min(grown, self.capacity) - self.alpha * size, 0)
+            accepted = size if self.mark or not hit else 0.0
+            virtual = max(min(grown, self.capacity) - self.alpha * accepted, 0)
             last = time
             yield hit, virtual, queue
