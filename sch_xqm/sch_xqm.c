@@ -182,21 +182,13 @@ static u64 xqm_packets(const struct xqm_sched_data *q, u64 units)
 		units << XQM_PACKET_SHIFT;
 }
 
-/* Bytes a second as packets a second, Q8; 0 while their length is unknown. */
-static u64 xqm_packet_rate(const struct xqm_sched_data *q, u64 rate)
-{
-	u64 length = aqm_mean_length(&q->queue);
-
-	return length ? div64_u64(rate << (XQM_PACKET_SHIFT + 8), length) : 0;
-}
-
 /* What packets are, and so how many the link carries, may have changed. */
 static void xqm_measure_capacity(struct xqm_sched_data *q)
 {
 	xqm_set_capacity(&q->params, &q->vars,
-			 xqm_packet_rate(q, q->queue.config.bandwidth),
-			 xqm_packet_rate(q, q->options.short_share),
-			 xqm_packet_rate(q, q->options.share));
+			 aqm_packet_rate(&q->queue, q->queue.config.bandwidth),
+			 aqm_packet_rate(&q->queue, q->options.short_share),
+			 aqm_packet_rate(&q->queue, q->options.share));
 }
 
 /* Account for the control instants up to now. */
@@ -690,15 +682,11 @@ static int xqm_parse_options(struct xqm_options *options,
 	      AQM_TAKE(options->hide_dscp, tb[TCA_XQM_HIDE_DSCP], u8,
 		       1, AQM_DSCP_MAX, extack,
 		       "hide-dscp must be a DSCP, 1 to 63") ?:
-	      xqm_parse_weights(options, tb[TCA_XQM_WEIGHTS], extack);
+	      xqm_parse_weights(options, tb[TCA_XQM_WEIGHTS], extack) ?:
+	      aqm_need_bandwidth(shared, extack);
 	if (err)
 		return err;
 
-	if (!shared->bandwidth) {
-		NL_SET_ERR_MSG_MOD(extack,
-				   "bandwidth must be given: 8kbit to 1tbit");
-		return -EINVAL;
-	}
 	if (options->short_share >= shared->bandwidth) {
 		NL_SET_ERR_MSG_MOD(extack,
 				   "short-share must be below bandwidth");
@@ -936,7 +924,7 @@ static int xqm_put_stats(struct Qdisc *sch, struct sk_buff *skb)
 	      aqm_put_stat(skb, TCA_XQM_STATS_FLOWS, vars->census.flows) ?:
 	      aqm_put_stat(skb, TCA_XQM_STATS_SHARE, vars->share) ?:
 	      aqm_put_stat(skb, TCA_XQM_STATS_CAPACITY,
-			   xqm_packet_rate(q, q->queue.config.bandwidth)) ?:
+			   aqm_packet_rate(&q->queue, q->queue.config.bandwidth)) ?:
 	      aqm_put_stat(skb, TCA_XQM_STATS_RTT, q->rtt_mean) ?:
 	      aqm_put_stat(skb, TCA_XQM_STATS_IMPOSED, stats->imposed) ?:
 	      aqm_put_stat(skb, TCA_XQM_STATS_HIDDEN, stats->hidden) ?:

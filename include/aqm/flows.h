@@ -286,6 +286,40 @@ static inline int aqm_parse_ends(struct aqm_ends *ends, struct sk_buff *skb,
 	}
 }
 
+/**
+ * aqm_flow_slot() - which of some flows a packet belongs to
+ * @key: of the hash
+ * @slots: how many there are, a power of two; those that share one are one flow
+ * @skb: packet
+ *
+ * A flow is what has the same addresses, protocol and ports. What is no IP is one
+ * flow, and so are the fragments from one host to another.
+ *
+ * Return: below @slots.
+ */
+static inline u32 aqm_flow_slot(const siphash_key_t *key, u32 slots,
+				struct sk_buff *skb)
+{
+	struct aqm_ends ends;
+	int offset, protocol = aqm_parse_ends(&ends, skb, &offset);
+	__be16 copy[2], *ports = NULL;
+
+	switch (protocol) {
+	case IPPROTO_TCP:
+	case IPPROTO_UDP:
+	case IPPROTO_UDPLITE:
+	case IPPROTO_SCTP:
+	case IPPROTO_DCCP:
+		if (offset >= 0)
+			ports = skb_header_pointer(skb, offset, sizeof(copy),
+						   copy);
+	}
+	if (ports)
+		memcpy(ends.port, ports, sizeof(ends.port));
+	ends.kind = protocol;
+	return siphash(&ends, sizeof(ends), key) & (slots - 1);
+}
+
 /* The name of the flow between @ends; never 0. */
 static inline u64 aqm_flow_name(const struct aqm_flows *flows,
 				const struct aqm_ends *ends)

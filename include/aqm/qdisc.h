@@ -129,11 +129,13 @@ struct aqm_queue {
  * @enqueued: when it came, ns
  * @packets: how many it counts for
  * @twice: it is to be sent twice: for the discipline to set, once it is queued
+ * @flow: its flow, for a discipline that counts them
  */
 struct aqm_cb {
 	u64 enqueued;
 	u32 packets : 31;
 	u32 twice : 1;
+	u32 flow;
 };
 
 static inline struct aqm_cb *aqm_cb(const struct sk_buff *skb)
@@ -272,6 +274,14 @@ static inline u64 aqm_capacity(const struct aqm_queue *queue)
 		return queue->byte_rate;
 	length = aqm_mean_length(queue);
 	return length ? div64_u64(queue->byte_rate << 8, length) : 0;
+}
+
+/* @rate, bytes/s, in packets of mean length: packets/s, Q8; 0 if unknown. */
+static inline u64 aqm_packet_rate(const struct aqm_queue *queue, u64 rate)
+{
+	u64 length = aqm_mean_length(queue);
+
+	return length ? div64_u64(rate << (8 + 8), length) : 0;
 }
 
 /* How long the link takes to send @bytes, ns; 0 if that is unknown. */
@@ -497,8 +507,12 @@ static inline void aqm_configure(struct Qdisc *sch, struct aqm_queue *queue,
 }
 
 #define AQM_POLICY						\
-	[TCA_AQM_LIMIT]		= { .type = NLA_U32 },		\
 	[TCA_AQM_TARGET]	= { .type = NLA_U32 },		\
+	AQM_POLICY_NO_TARGET
+
+/* For a discipline whose law has none. */
+#define AQM_POLICY_NO_TARGET					\
+	[TCA_AQM_LIMIT]		= { .type = NLA_U32 },		\
 	[TCA_AQM_ECN]		= { .type = NLA_U8 },		\
 	[TCA_AQM_BYTEMODE]	= { .type = NLA_U8 },		\
 	[TCA_AQM_AVPKT]		= { .type = NLA_U32 },		\
@@ -591,6 +605,16 @@ static inline int aqm_parse(struct aqm_config *config, struct nlattr **tb,
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/* Refuse options without a bandwidth, for a discipline that must know it. */
+static inline int aqm_need_bandwidth(const struct aqm_config *config,
+				     struct netlink_ext_ack *extack)
+{
+	if (config->bandwidth)
+		return 0;
+	NL_SET_ERR_MSG_MOD(extack, "bandwidth must be given: 8kbit to 1tbit");
+	return -EINVAL;
 }
 
 /* Write the options all disciplines share; the inverse of aqm_parse(). */

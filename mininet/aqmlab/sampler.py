@@ -28,7 +28,7 @@ FLOW_PERIOD_NS = 1_000_000_000
 TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_APP, TCA_STATS_PKT64 = 1, 3, 4, 8
 
 # Statistics of aqmkit's own kinds: include/uapi/linux/pkt_sched_aqm.h.
-AQMKIT_KINDS = frozenset({"fifa", "lred", "rem", "xqm"})
+AQMKIT_KINDS = frozenset({"avq", "csfq", "fifa", "fred", "lred", "rem", "xqm"})
 AQM_STATS_PROB, AQM_STATS_OVERLIMIT, AQM_STATS_ECN_MARK = 2, 5, 8
 
 # linux/pkt_sched.h

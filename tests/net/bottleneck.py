@@ -67,6 +67,7 @@ class Bottleneck:
 
         It kept still before. Return how the queue is then.
         """
+        assert self._kind.certain
         self.fill(packets)
         limit = self.read().options[LIMIT.attribute]
         if self._kind.lesson:

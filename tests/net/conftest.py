@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from frames import Port
-from kinds import KINDS, Kind
+from kinds import COMPARATORS, KINDS, Kind
 from netlink import IFLA_MASTER, Netlink, number
 
 if "AQM_LAB" not in os.environ:
@@ -27,7 +27,7 @@ def kernel() -> Iterator[Netlink]:
     netlink.close()
 
 
-@pytest.fixture(params=KINDS, ids=str, scope="session")
+@pytest.fixture(params=(*KINDS, *COMPARATORS), ids=str, scope="session")
 def kind(request: pytest.FixtureRequest) -> Kind:
     assert isinstance(request.param, Kind)
     return request.param

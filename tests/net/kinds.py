@@ -52,6 +52,23 @@ PERIOD = Option("period", 33, 8)
 PERIODS = Option("periods", 34, 4)
 WEIGHT = Option("weight", 35, 8)
 
+AVQ_ALPHA = Option("alpha", 32, 8)
+AVQ_GAMMA = Option("gamma", 33, 8)
+BUFFER = Option("buffer", 34, 4)
+
+FRED_MIN = Option("min", 32, 4)
+FRED_MAX = Option("max", 33, 4)
+FRED_PROBABILITY = Option("probability", 34, 8)
+FRED_QWEIGHT = Option("qweight", 35, 8)
+MINQ = Option("minq", 36, 4)
+
+ROLE = Option("role", 32, 1)
+BOTH, EDGE, CORE = range(3)  # of ROLE
+K = Option("k", 33, 8)
+K_ALPHA = Option("k-alpha", 34, 8)
+K_C = Option("k-c", 35, 8)
+THRESHOLD = Option("threshold", 36, 4)
+
 BASE = Option("base", 48, 1)
 RED_BASE, PI_BASE, REM_BASE = range(3)  # of BASE
 SCALE = Option("scale", 49, 1)
@@ -116,6 +133,9 @@ class Stat(IntEnum):
 
 PRICE, CAPACITY = 32, 33  # rem's own
 LOSS_RATIO, ARRIVALS = 32, 33  # lred's own
+VIRTUAL_CAPACITY, VIRTUAL_QUEUE = 32, 33  # avq's own
+FRED_AVG, ACTIVE, STRUCK = 32, 33, 34  # fred's own
+FAIR_RATE, ARRIVAL_RATE, ACCEPTED_RATE, CONGESTED, LABELLED, UNLABELLED = range(32, 38)  # csfq's
 
 
 class FifaStat(IntEnum):
@@ -204,8 +224,8 @@ class Kind:
     mistyped: Mapping[str, str]
     """What a user may get wrong, and what tc says."""
     echoes: tuple[Echo, ...]
-    certain: Settings
-    """With these, a standing queue makes the law signal every packet, soon."""
+    certain: Settings | None
+    """With these, a standing queue makes the law signal every packet, soon; or none do."""
     never: Settings
     """With these, the law signals no packet within seconds."""
     lesson: Settings | None = None
@@ -282,6 +302,7 @@ SHARED_MISTYPED = {
     "speed 3": 'What is "speed"?',
 }
 
+NEEDS_BANDWIDTH = Refusal("bandwidth must be given: 8kbit to 1tbit", ({BANDWIDTH: 0},))
 BANDWIDTH_MISTYPED = {
     "bandwidth fast": 'Error: "bandwidth" takes a rate such as 64mbit, not "fast".',
     "bandwidth -1mbit": 'Error: "bandwidth" takes a rate such as 64mbit, not "-1mbit".',
@@ -306,6 +327,23 @@ SHARED_ANOTHER: Settings = {
     BYTEMODE: 0,
     PROTECT: NO_DSCP,
     BANDWIDTH: 32 * MBIT,
+}
+
+
+def _without_target(settings: Settings) -> Settings:
+    return {option: value for option, value in settings.items() if option is not TARGET}
+
+
+# Of what comparators share, a sample: it is the same code that reads it.
+NO_TARGET_TAKEN: tuple[Settings, ...] = ({}, {LIMIT: 2}, {LIMIT: 1048576}, {BANDWIDTH: 1000})
+NO_TARGET_REFUSED = tuple(
+    Refusal(refusal.sentence, refusal.settings[:1])
+    for refusal in SHARED_REFUSED
+    if not refusal.sentence.startswith("target")
+)
+NO_TARGET_MISTYPED = {
+    **{typed: said for typed, said in SHARED_MISTYPED.items() if not typed.startswith("target")},
+    "target 20": 'What is "target"?',
 }
 
 REM = Kind(
@@ -465,7 +503,7 @@ REM = Kind(
         Echo("protect 0x3f", "protect 63", {"protect": 63}),
     ),
     certain={TARGET: 1, INTERVAL: 1 * MS, ALPHA: real(0.9), GAMMA: real(1), PHI: real(1000)},
-    never={INTERVAL: 10 * S},
+    never={TARGET: 1, INTERVAL: 10 * S},
 )
 
 LRED = Kind(
@@ -743,10 +781,6 @@ FIFA = Kind(
 )
 
 
-def _without_target(settings: Settings) -> Settings:
-    return {option: value for option, value in settings.items() if option is not TARGET}
-
-
 FIFA_RED = Kind(
     name="fifa",
     typed="base red",
@@ -1002,7 +1036,7 @@ XQM = Kind(
     ),
     refused=(
         *SHARED_REFUSED,
-        Refusal("bandwidth must be given: 8kbit to 1tbit", ({BANDWIDTH: 0},)),
+        NEEDS_BANDWIDTH,
         Refusal("control must be onoff, pi-t or pi-tb", ({CONTROL: 3}, {CONTROL: 255})),
         Refusal(
             "control-period must be 1ms to 1s",
@@ -1157,6 +1191,314 @@ XQM = Kind(
     never={FLOW: RTT_CLASS, TARGET: 1, DELTA: 0, XQM_PHI: 0},
 )
 
+AVQ = Kind(
+    name="avq",
+    typed="bandwidth 10mbit",
+    given={BANDWIDTH: 10 * MBIT},
+    defaults={
+        "bandwidth": 10 * MBIT,
+        "limit": 100,
+        "alpha": 0.15,
+        "gamma": 0.98,
+        "buffer": 0,
+        "avpkt": 0,
+        "bytemode": False,
+        "ecn": False,
+        "protect": None,
+    },
+    other={
+        **_without_target(SHARED_OTHER),
+        AVQ_ALPHA: real(0.2),
+        AVQ_GAMMA: real(0.9),
+        BUFFER: 50,
+    },
+    another={
+        **_without_target(SHARED_ANOTHER),
+        AVQ_ALPHA: real(0.3),
+        AVQ_GAMMA: real(0.8),
+        BUFFER: 0,
+    },
+    taken=(
+        *NO_TARGET_TAKEN,
+        {AVQ_ALPHA: real(0.000001)},
+        {AVQ_ALPHA: real(100)},
+        {AVQ_GAMMA: real(0.000001)},
+        {AVQ_GAMMA: real(1)},
+        {BUFFER: 1},
+        {BUFFER: 1048576, BANDWIDTH: 1000, AVPKT: 65535},
+    ),
+    refused=(
+        *NO_TARGET_REFUSED,
+        NEEDS_BANDWIDTH,
+        Refusal(
+            "alpha must be 0.000001 to 100",
+            (
+                {AVQ_ALPHA: 0},
+                {AVQ_ALPHA: real(0.0000009)},
+                {AVQ_ALPHA: real(100) + 1},
+                {AVQ_ALPHA: 2**64 - 1},
+            ),
+        ),
+        Refusal(
+            "gamma must be 0.000001 to 1",
+            (
+                {AVQ_GAMMA: 0},
+                {AVQ_GAMMA: real(0.0000009)},
+                {AVQ_GAMMA: real(1) + 1},
+                {AVQ_GAMMA: 2**64 - 1},
+            ),
+        ),
+        Refusal(
+            "buffer must be 1 to 1048576 packets, or 0 for limit",
+            ({BUFFER: 1048577}, {BUFFER: 2**32 - 1}),
+        ),
+    ),
+    mistyped={
+        **NO_TARGET_MISTYPED,
+        "limit 1": "Error: sch_avq: limit must be 2 to 1048576 packets.",
+        "alpha 0": "Error: sch_avq: alpha must be 0.000001 to 100.",
+        "gamma 1.1": "Error: sch_avq: gamma must be 0.000001 to 1.",
+        "buffer half": 'Error: "buffer" takes a whole number of packets, not "half".',
+    },
+    echoes=(
+        Echo("", "bandwidth 10Mbit limit 100p alpha 0.15 gamma 0.98 buffer 0p", {}),
+        Echo(
+            "limit 300 alpha 0.05 gamma 0.95 buffer 80 avpkt 1000 bytemode ecn protect 46",
+            "bandwidth 10Mbit limit 300p alpha 0.05 gamma 0.95 buffer 80p avpkt 1000b bytemode "
+            "ecn protect 46",
+            {
+                "limit": 300,
+                "alpha": 0.05,
+                "gamma": 0.95,
+                "buffer": 80,
+                "avpkt": 1000,
+                "bytemode": True,
+                "ecn": True,
+                "protect": 46,
+            },
+        ),
+        Echo("gamma 1 alpha 0.000001", "alpha 1e-06 gamma 1", {"alpha": 1e-6, "gamma": 1}),
+    ),
+    # a packet came every second, the virtual queue says, and now has room for 4 ms
+    certain={BUFFER: 5},
+    never={BANDWIDTH: 1000, BUFFER: 1048576, AVQ_ALPHA: real(0.000001)},
+)
+
+FRED = Kind(
+    name="fred",
+    defaults={
+        "limit": 120,
+        "min": 30,
+        "max": 60,
+        "probability": 0.02,
+        "qweight": 0.002,
+        "minq": 2,
+        "bandwidth": 0,
+        "avpkt": 0,
+        "bytemode": False,
+        "ecn": False,
+        "protect": None,
+    },
+    other={
+        **_without_target(SHARED_OTHER),
+        FRED_MIN: 20,
+        FRED_MAX: 100,
+        FRED_PROBABILITY: real(0.2),
+        FRED_QWEIGHT: real(0.01),
+        MINQ: 4,
+    },
+    another={
+        **_without_target(SHARED_ANOTHER),
+        FRED_MIN: 40,
+        FRED_MAX: 110,
+        FRED_PROBABILITY: real(0.3),
+        FRED_QWEIGHT: real(0.02),
+        MINQ: 3,
+    },
+    taken=(
+        *NO_TARGET_TAKEN,
+        {FRED_MIN: 1, FRED_MAX: 2},
+        {FRED_MIN: 1048575, FRED_MAX: 1048576, BYTEMODE: 1, AVPKT: 65535},
+        {FRED_MIN: 59},
+        {FRED_PROBABILITY: real(0.000001)},
+        {FRED_PROBABILITY: real(1)},
+        {FRED_QWEIGHT: real(0.000001)},
+        {FRED_QWEIGHT: real(0.99)},
+        {MINQ: 1},
+        {MINQ: 1048576},
+    ),
+    refused=(
+        *NO_TARGET_REFUSED,
+        Refusal(
+            "min must be 1 to 1048575 packets and below max",
+            ({FRED_MIN: 0}, {FRED_MIN: 1048576}, {FRED_MIN: 2**32 - 1}),
+        ),
+        Refusal(
+            "max must be 2 to 1048576 packets and above min",
+            ({FRED_MAX: 0}, {FRED_MAX: 1}, {FRED_MAX: 1048577}, {FRED_MAX: 2**32 - 1}),
+        ),
+        Refusal(
+            "min must be below max",
+            ({FRED_MIN: 60}, {FRED_MAX: 30}, {FRED_MIN: 7, FRED_MAX: 7}),
+        ),
+        Refusal(
+            "probability must be 0.000001 to 1",
+            (
+                {FRED_PROBABILITY: 0},
+                {FRED_PROBABILITY: real(0.0000009)},
+                {FRED_PROBABILITY: real(1) + 1},
+                {FRED_PROBABILITY: 2**64 - 1},
+            ),
+        ),
+        Refusal(
+            "qweight must be 0.000001 to 0.99",
+            (
+                {FRED_QWEIGHT: 0},
+                {FRED_QWEIGHT: real(0.0000009)},
+                {FRED_QWEIGHT: real(0.9900001)},
+                {FRED_QWEIGHT: 2**64 - 1},
+            ),
+        ),
+        Refusal(
+            "minq must be 1 to 1048576 packets", ({MINQ: 0}, {MINQ: 1048577}, {MINQ: 2**32 - 1})
+        ),
+    ),
+    mistyped={
+        **NO_TARGET_MISTYPED,
+        **BANDWIDTH_MISTYPED,
+        "limit 1": "Error: sch_fred: limit must be 2 to 1048576 packets.",
+        "min 60": "Error: sch_fred: min must be below max.",
+        "max 10p": 'Error: "max" takes a whole number of packets, not "10p".',
+        "probability 0": "Error: sch_fred: probability must be 0.000001 to 1.",
+        "qweight 1": "Error: sch_fred: qweight must be 0.000001 to 0.99.",
+        "minq 0": "Error: sch_fred: minq must be 1 to 1048576 packets.",
+        "gentle": 'What is "gentle"?',
+    },
+    echoes=(
+        Echo("", "limit 120p min 30p max 60p probability 0.02 qweight 0.002 minq 2p", {}),
+        Echo(
+            "limit 300 min 50 max 120 probability 0.1 qweight 0.0001 minq 4 bandwidth 16mbit "
+            "avpkt 1000 bytemode ecn protect 46",
+            "limit 300p min 50p max 120p probability 0.1 qweight 0.0001 minq 4p bandwidth 16Mbit "
+            "avpkt 1000b bytemode ecn protect 46",
+            {
+                "limit": 300,
+                "min": 50,
+                "max": 120,
+                "probability": 0.1,
+                "qweight": 0.0001,
+                "minq": 4,
+                "bandwidth": 16 * MBIT,
+                "avpkt": 1000,
+                "bytemode": True,
+                "ecn": True,
+                "protect": 46,
+            },
+        ),
+    ),
+    certain={FRED_MIN: 1, FRED_MAX: 2},
+    never={FRED_MIN: 1048575, FRED_MAX: 1048576, FRED_QWEIGHT: real(0.99)},
+)
+
+NO_SPAN = (0, 2 * MS - 1, 100 * S + 1, 2**64 - 1)  # ns
+
+CSFQ = Kind(
+    name="csfq",
+    typed="bandwidth 10mbit",
+    given={BANDWIDTH: 10 * MBIT},
+    defaults={
+        "bandwidth": 10 * MBIT,
+        "limit": 120,
+        "role": "both",
+        "k": 100 * MS,
+        "k-alpha": 100 * MS,
+        "k-c": 100 * MS,
+        "threshold": 60,
+        "avpkt": 0,
+        "bytemode": False,
+        "ecn": False,
+        "protect": None,
+    },
+    other={
+        **_without_target(SHARED_OTHER),
+        ROLE: EDGE,
+        K: 200 * MS,
+        K_ALPHA: 300 * MS,
+        K_C: 400 * MS,
+        THRESHOLD: 20,
+    },
+    another={
+        **_without_target(SHARED_ANOTHER),
+        ROLE: CORE,
+        K: 50 * MS,
+        K_ALPHA: 60 * MS,
+        K_C: 70 * MS,
+        THRESHOLD: 0,
+    },
+    taken=(
+        *NO_TARGET_TAKEN,
+        {ROLE: BOTH},
+        {K: 2 * MS},
+        {K: 100 * S},
+        {K_ALPHA: 2 * MS},
+        {K_ALPHA: 100 * S},
+        {K_C: 2 * MS},
+        {K_C: 100 * S},
+        {THRESHOLD: 1048576},
+    ),
+    refused=(
+        *NO_TARGET_REFUSED,
+        NEEDS_BANDWIDTH,
+        Refusal("role must be both, edge or core", ({ROLE: 3}, {ROLE: 255})),
+        Refusal("k must be 2ms to 100s", tuple({K: no} for no in NO_SPAN)),
+        Refusal("k-alpha must be 2ms to 100s", tuple({K_ALPHA: no} for no in NO_SPAN)),
+        Refusal("k-c must be 2ms to 100s", tuple({K_C: no} for no in NO_SPAN)),
+        Refusal(
+            "threshold must be 0 to 1048576 packets", ({THRESHOLD: 1048577}, {THRESHOLD: 2**32 - 1})
+        ),
+    ),
+    mistyped={
+        **NO_TARGET_MISTYPED,
+        "limit 1": "Error: sch_csfq: limit must be 2 to 1048576 packets.",
+        "role middle": 'Error: "role" takes both|edge|core, not "middle".',
+        "k 1ms": "Error: sch_csfq: k must be 2ms to 100s.",
+        "k-alpha soon": 'Error: "k-alpha" takes a time such as 2ms, not "soon".',
+        "k-c 101s": "Error: sch_csfq: k-c must be 2ms to 100s.",
+        "threshold half": 'Error: "threshold" takes a whole number of packets, not "half".',
+    },
+    echoes=(
+        Echo(
+            "",
+            "bandwidth 10Mbit limit 120p role both k 100ms k-alpha 100ms k-c 100ms threshold 60p",
+            {},
+        ),
+        Echo(
+            "limit 300 role edge k 20ms k-alpha 30ms k-c 40ms threshold 0 avpkt 1000 bytemode ecn "
+            "protect 46",
+            "limit 300p role edge k 20ms k-alpha 30ms k-c 40ms threshold 0p avpkt 1000b bytemode "
+            "ecn protect 46",
+            {
+                "limit": 300,
+                "role": "edge",
+                "k": 20 * MS,
+                "k-alpha": 30 * MS,
+                "k-c": 40 * MS,
+                "threshold": 0,
+                "avpkt": 1000,
+                "bytemode": True,
+                "ecn": True,
+                "protect": 46,
+            },
+        ),
+        Echo("role core", "role core", {"role": "core"}),
+    ),
+    certain=None,  # however fast its flow is, a packet has a chance
+    never={ROLE: CORE},
+)
+
 KINDS = (REM, LRED, FIFA, XQM)
-VARIANTS = (*KINDS, FIFA_RED, FIFA_REM)
+COMPARATORS = (AVQ, FRED, CSFQ)
+"""Of baselines/: what of the queue is shared need not be tested with each of them once more."""
+VARIANTS = (*KINDS, FIFA_RED, FIFA_REM, *COMPARATORS)
 """With fifa's other bases, which have other options."""
+CERTAIN_KINDS = [kind for kind in (*KINDS, *COMPARATORS) if kind.certain]

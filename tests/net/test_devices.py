@@ -25,6 +25,12 @@ from netlink import (
 DEFAULT_QDISC = Path("/proc/sys/net/core/default_qdisc")
 
 
+@pytest.fixture(params=KINDS, ids=str, scope="session")
+def kind(request: pytest.FixtureRequest) -> Kind:
+    assert isinstance(request.param, Kind)
+    return request.param
+
+
 @pytest.fixture
 def default_qdisc(kind: Kind) -> Iterator[None]:
     before = DEFAULT_QDISC.read_text()

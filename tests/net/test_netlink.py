@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Link, users
 from frames import ECT0, frame
-from kinds import BASE, ECN, LIMIT, PROTECT, VARIANTS, Kind, Option, Settings, encode
+from kinds import BASE, ECN, LIMIT, PROTECT, TARGET, VARIANTS, Kind, Option, Settings, encode
 from netlink import (
     ADD,
     CHANGE,
@@ -58,7 +58,7 @@ def malformed(kind: Kind) -> Iterator[bytes]:
         for width in {0, 1, option.width - 1, option.width + 1, 64} - {option.width}:
             bad = attribute(option.attribute, bytes([value & 0xFF]) * width)
             yield nest(TCA_OPTIONS, given, bad)
-    for unused in UNUSED:
+    for unused in UNUSED if TARGET in kind.other else (*UNUSED, TARGET.attribute):
         yield nest(TCA_OPTIONS, good[4:], attribute(unused, b"\0\0\0\0"))
     yield attribute(TCA_OPTIONS, good[4:])  # without the flag of a nest
     yield nest(TCA_OPTIONS, good[4:], b"\x08\0")  # cut within the last header

@@ -22,7 +22,7 @@ from frames import (
     frame,
     received,
 )
-from kinds import CERTAIN, ECN, NO_DSCP, PROTECT, Kind, Settings, Stat
+from kinds import CERTAIN, ECN, KINDS, NO_DSCP, PROTECT, Kind, Settings, Stat
 from netlink import Netlink
 
 DSCP = 46
@@ -59,6 +59,12 @@ class Congestion:
         came = self._queue.received()[STANDING:]
         assert len(came) == 1 - refused
         return counted, came[0] if came else None
+
+
+@pytest.fixture(params=KINDS, ids=str, scope="session")
+def kind(request: pytest.FixtureRequest) -> Kind:
+    assert isinstance(request.param, Kind)
+    return request.param
 
 
 @pytest.fixture

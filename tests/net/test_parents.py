@@ -8,7 +8,7 @@ import pytest
 
 from conftest import Link, Tc
 from frames import frame, super_packet
-from kinds import LIMIT, TARGET, Kind, Settings, Stat, encode
+from kinds import COMPARATORS, KINDS, LIMIT, Kind, Settings, Stat, encode
 from netlink import (
     ADD,
     CHANGE,
@@ -122,9 +122,27 @@ class Tree:
         return all(q.empty for q in self._kernel.qdiscs(self._link.index))
 
 
-@pytest.fixture(params=PARENTS)
-def parent(request: pytest.FixtureRequest) -> Parent:
-    return PARENTS[request.param]
+PLACES = [
+    *((kind, name) for kind in KINDS for name in PARENTS),
+    # comparators have the same queue: two parents that count what it holds will do
+    *((kind, name) for kind in COMPARATORS for name in ("htb", "drr")),
+]
+
+
+@pytest.fixture(params=PLACES, ids=lambda place: f"{place[0]}-{place[1]}")
+def place(request: pytest.FixtureRequest) -> tuple[Kind, str]:
+    kind, name = request.param
+    return kind, name
+
+
+@pytest.fixture
+def kind(place: tuple[Kind, str]) -> Kind:
+    return place[0]
+
+
+@pytest.fixture
+def parent(place: tuple[Kind, str]) -> Parent:
+    return PARENTS[place[1]]
 
 
 @pytest.fixture
@@ -158,7 +176,7 @@ def test_parent_follows_every_cut(tree: Tree, link: Link) -> None:
     tree.request(ADD, {LIMIT: 100})
     link.near.send(*[frame()] * 100)
     for limit in (60, 30, 10, 2):
-        tree.request(CHANGE, {LIMIT: limit, TARGET: 1})
+        tree.request(CHANGE, {LIMIT: limit})
         assert tree.read().qlen == limit
         assert tree.agree()
         time.sleep(1 / RATE)
@@ -202,7 +220,7 @@ def test_a_class_that_a_cut_empties_goes_idle(tree: Tree, link: Link, parent: Pa
         # the parent's tokens are spent: one of these may pass or be held above, not more
         link.near.send_super(*[super_packet(0, segments=10)] * 3)
         assert tree.read().qlen > 0
-        tree.request(CHANGE, {LIMIT: 2, TARGET: 1})
+        tree.request(CHANGE, {LIMIT: 2})
         assert tree.read().qlen == 0
         assert all(q.qlen <= parent.held for q in tree.ancestors())
         tree.request(CHANGE, {LIMIT: 100})

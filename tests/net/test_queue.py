@@ -9,7 +9,7 @@ import pytest
 from bottleneck import CLASS, QUEUE, Bottleneck
 from conftest import Link
 from frames import CE, ECT0, frame
-from kinds import ECN, LIMIT, MS, PROTECT, TARGET, Kind, Settings, Stat
+from kinds import CERTAIN_KINDS, ECN, LIMIT, MS, PROTECT, Kind, Settings, Stat
 from netlink import ADD, REPLACE, TCA_OPTIONS, Netlink, Qdisc, attribute
 
 LENGTH = 1000  # bytes of a frame
@@ -60,7 +60,7 @@ def test_first_in_first_out(calm: Make) -> None:
 
 @pytest.mark.parametrize("limit", [2, 3, 50])
 def test_beyond_the_limit_everything_is_dropped(calm: Make, limit: int) -> None:
-    queue = calm({LIMIT: limit, TARGET: 1, ECN: 1, PROTECT: DSCP})
+    queue = calm({LIMIT: limit, ECN: 1, PROTECT: DSCP})
     queue.fill(limit)
     late = [frame(), frame(ECT0), frame(CE), frame(DSCP << 2), frame(version=6)]
     assert queue.send(*late) == len(late)
@@ -78,6 +78,7 @@ def test_beyond_the_limit_everything_is_dropped(calm: Make, limit: int) -> None:
     assert queue.read().stats[Stat.MAXQ] == limit
 
 
+@pytest.mark.parametrize("kind", CERTAIN_KINDS, ids=str, indirect=True)
 def test_early_drops_and_marks_are_counted_apart(calm: Make) -> None:
     queue = calm({LIMIT: 60, ECN: 1, PROTECT: DSCP})
     before = queue.congest(5)
@@ -107,7 +108,7 @@ def test_early_drops_and_marks_are_counted_apart(calm: Make) -> None:
 # The clock is read for each of the first 64 packets of a millisecond, then for fewer.
 @pytest.mark.parametrize("packets", [3, 100])
 def test_delay_is_how_long_the_last_packet_waited(calm: Make, packets: int) -> None:
-    queue = calm({LIMIT: packets, TARGET: 1})
+    queue = calm({LIMIT: packets})
     queue.fill(packets)
     time.sleep(0.25)
     assert queue.read().stats[Stat.DELAY] == 0
@@ -116,7 +117,7 @@ def test_delay_is_how_long_the_last_packet_waited(calm: Make, packets: int) -> N
 
 
 def test_a_lower_limit_drops_the_oldest(calm: Make) -> None:
-    queue = calm({LIMIT: 60, TARGET: 1})
+    queue = calm({LIMIT: 60})
     queue.fill(50)
     queue.change({LIMIT: 10})
     assert holds(queue, 10)
@@ -134,7 +135,7 @@ def test_a_lower_limit_drops_the_oldest(calm: Make) -> None:
 def test_a_refused_change_leaves_the_packets(calm: Make) -> None:
     queue = calm({LIMIT: 60})
     queue.fill(50)
-    for settings in ({LIMIT: 1}, {LIMIT: 10, TARGET: 10}, {LIMIT: 2, ECN: 2}):
+    for settings in ({LIMIT: 1}, {LIMIT: 10, PROTECT: 64}, {LIMIT: 2, ECN: 2}):
         with pytest.raises(Exception, match="must be"):
             queue.change(settings)
         assert holds(queue, 50)
@@ -189,6 +190,7 @@ def test_deleted_with_packets_in_it(calm: Make, kernel: Netlink, link: Link) -> 
     assert queue.received() == frames(3)
 
 
+@pytest.mark.parametrize("kind", CERTAIN_KINDS, ids=str, indirect=True)
 def test_a_link_that_goes_down_empties_the_queue(calm: Make, kernel: Netlink, link: Link) -> None:
     queue = calm({})
     assert queue.congest(50).stats[Stat.PROB] > 0

@@ -12,7 +12,7 @@ import pytest
 from bottleneck import Bottleneck
 from conftest import Link, Tc
 from frames import ECT0, frame
-from kinds import CERTAIN, ECN, LIMIT, PROTECT, Kind, Stat
+from kinds import CERTAIN, CERTAIN_KINDS, ECN, LIMIT, PROTECT, Kind, Stat
 from netlink import Netlink
 from shown import STOCK, differences
 
@@ -32,6 +32,7 @@ def busy(kernel: Netlink, link: Link, kind: Kind) -> Bottleneck:
     return queue
 
 
+@pytest.mark.parametrize("kind", CERTAIN_KINDS, ids=str, indirect=True)
 def test_json_says_what_the_human_form_says(busy: Bottleneck, kind: Kind, tc: Tc) -> None:
     command = "qdisc show dev near"
     human = tc(command, options="-statistics").partition(f"qdisc {kind.name} ")[2]
@@ -62,6 +63,7 @@ def trace(kind: Kind) -> Iterator[Path]:
     enable.write_text("0")
 
 
+@pytest.mark.parametrize("kind", CERTAIN_KINDS, ids=str, indirect=True)
 def test_every_decision_can_be_traced(trace: Path, busy: Bottleneck, kind: Kind) -> None:
     seen = re.findall(
         rf"{kind.name}_decide: ifindex=\d+ handle=2: len=(\d+) .*prob=(\d+) verdict=(\w+)",

@@ -15,7 +15,7 @@ import pytest
 from bottleneck import Bottleneck
 from conftest import Link
 from frames import DESTINATION, ECT0, frame, super_packet
-from kinds import ECN, LIMIT, TARGET, Kind, Settings, Stat
+from kinds import CERTAIN_KINDS, ECN, LIMIT, Kind, Settings, Stat
 from netlink import Netlink
 
 IP_RECVERR = 11
@@ -104,7 +104,7 @@ def test_needs_room_for_all_its_segments(make: Make, kind: Kind, source: Source)
 
 
 def test_passes_an_empty_queue_whatever_the_limit(make: Make, kind: Kind, source: Source) -> None:
-    queue = make({**kind.never, LIMIT: 2, TARGET: 1})
+    queue = make({**kind.never, LIMIT: 2})
     assert [source.send(0), source.send(0)] == [False, True]
     assert queue.send(frame()) == 1
     queue.open()
@@ -113,7 +113,7 @@ def test_passes_an_empty_queue_whatever_the_limit(make: Make, kind: Kind, source
 
 
 def test_a_lower_limit_drops_it_whole(make: Make, kind: Kind, source: Source) -> None:
-    queue = make({**kind.never, LIMIT: 100, TARGET: 1})
+    queue = make({**kind.never, LIMIT: 100})
     assert not source.send(0)
     assert not source.send(0)
     queue.fill(3)
@@ -125,6 +125,7 @@ def test_a_lower_limit_drops_it_whole(make: Make, kind: Kind, source: Source) ->
     assert queue.parent().backlog == qdisc.backlog == 3 * LENGTH
 
 
+@pytest.mark.parametrize("kind", CERTAIN_KINDS, ids=str, indirect=True)
 @pytest.mark.parametrize(
     ("ecn", "tos", "fate"), [(1, ECT0, Stat.ECN_MARK), (1, 0, Stat.DROPPED), (0, 0, Stat.DROPPED)]
 )

@@ -99,6 +99,33 @@ QDISCS = (
         refused="delta 2",
         complaint="delta",
     ),
+    Qdisc(
+        kind="avq",
+        given=f"bandwidth {RATE} limit 60 gamma 0.9",
+        shown={"limit": 60, "gamma": 0.9},
+        changed="limit 30 ecn",
+        changed_shown={"limit": 30},
+        refused="gamma 2",
+        complaint="gamma",
+    ),
+    Qdisc(
+        kind="fred",
+        given="limit 60 min 5 max 20 qweight 0.1",
+        shown={"limit": 60, "min": 5, "max": 20},
+        changed="limit 30 max 15 ecn",
+        changed_shown={"limit": 30, "max": 15},
+        refused="minq 0",
+        complaint="minq",
+    ),
+    Qdisc(
+        kind="csfq",
+        given=f"bandwidth {RATE} limit 60 threshold 5",
+        shown={"limit": 60, "threshold": 5},
+        changed="limit 30 ecn",
+        changed_shown={"limit": 30},
+        refused="k 1ms",
+        complaint="k must be",
+    ),
 )
 ACTIONS = ("rttlabel",)
 CONTROLS = ("pert", "pert_pi")  # of the module tcp_pert

@@ -3,9 +3,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <aqm/avq.h>
+#include <aqm/csfq.h>
 #include <aqm/dice.h>
 #include <aqm/fixed.h>
 #include <aqm/fifa.h>
+#include <aqm/fred.h>
 #include <aqm/lred.h>
 #include <aqm/pert.h>
 #include <aqm/pi.h>
@@ -388,5 +391,133 @@ void xqm_history(const struct xqm_config *config, u64 link, size_t flows,
 		share[i] = state->share;
 		present[i] = vars.census.flows;
 		xqm_flow_count(state, 1, 1 << XQM_PACKET_SHIFT, true, false);
+	}
+}
+
+/*
+ * At time[i] a packet comes that the link takes link_time[i] for; those that are
+ * hit are marked or dropped.
+ */
+void avq_history(const struct avq_config *config, u64 buffer, bool mark,
+		 size_t n, const u64 *time, const u64 *link_time, bool *hit, u64 *share,
+		 u64 *queue)
+{
+	struct avq_params params;
+	struct avq_vars vars;
+
+	avq_params_init(&params, config);
+	avq_init(&vars, 0);
+	for (size_t i = 0; i < n; i++) {
+		avq_advance(&params, &vars, time[i]);
+		hit[i] = avq_arrive(&vars, link_time[i], buffer);
+		if (mark || !hit[i])
+			avq_accept(&params, &vars, link_time[i]);
+		share[i] = vars.share;
+		queue[i] = vars.queue;
+	}
+}
+
+/*
+ * A queue's history: at time[i] a packet of flow[i] comes, and is hit if
+ * random[i] says so; or the oldest one goes, if flow[i] is -1. A packet is
+ * @unit units.
+ */
+void fred_history(const struct red_config *config, u32 minq, u32 unit,
+		  u64 send_time, size_t flows, size_t n, const u64 *time,
+		  const s32 *flow, const u64 *random, u64 *probability,
+		  u64 *avg, u64 *share)
+{
+	struct fred_flow states[flows];
+	struct fred_params params;
+	struct fred_vars vars = {};
+	size_t head = 0, tail = 0;
+	s32 queue[n];
+
+	memset(states, 0, sizeof(states));
+	fred_params_init(&params, config, minq, unit);
+	for (size_t i = 0; i < n; i++) {
+		u64 backlog = (tail - head) * unit;
+		struct fred_flow *state = &states[max(flow[i], 0)];
+		struct aqm_odds odds;
+		bool strike, hit;
+
+		probability[i] = 0;
+		if (flow[i] < 0 && head < tail) {
+			fred_depart(&params, &vars, &states[queue[head++]],
+				    time[i], backlog - unit, unit, time[i]);
+		} else if (flow[i] >= 0) {
+			fred_begin(&params, &vars, time[i], backlog, send_time);
+			strike = fred_strike(&params, &vars, state);
+			probability[i] = AQM_PROB_ONE;
+			if (!strike) {
+				odds = fred_odds(&params, &vars, state);
+				probability[i] = aqm_probability(odds);
+			}
+			hit = random[i] < probability[i];
+			if (hit && !strike)
+				red_hit(&vars.red);
+			if (!hit) {
+				fred_accept(&params, &vars, state, time[i],
+					    backlog, unit);
+				queue[tail++] = flow[i];
+			}
+		}
+		avg[i] = vars.red.avg;
+		share[i] = fred_share(&params, &vars);
+	}
+}
+
+/* e^-x and (1 - e^-x) / x, Q48. */
+void csfq_exponentials(size_t n, const u64 *x, u64 *decay, u64 *gain)
+{
+	for (size_t i = 0; i < n; i++) {
+		decay[i] = csfq_decay(x[i]);
+		gain[i] = csfq_gain(x[i], decay[i]);
+	}
+}
+
+/* The rate, Q48, after each packet. */
+void csfq_rates(u64 k, size_t n, const u64 *time, const u32 *bytes, u64 *rate)
+{
+	struct csfq_rate state = {};
+
+	for (size_t i = 0; i < n; i++) {
+		csfq_estimate(&state, k, time[i], bytes[i]);
+		rate[i] = state.rate;
+	}
+}
+
+/*
+ * A link's history: at time[i] a packet with label[i] comes, is dropped if
+ * random[i] says so, and finds the queue filled[i]; or overflow[i] drops it.
+ */
+void csfq_history(const struct csfq_config *config, u64 capacity, size_t n,
+		  const u64 *time, const u32 *bytes, const u64 *label,
+		  const u64 *random, const bool *filled, const bool *overflow,
+		  u64 *probability, u64 *fair, bool *congested)
+{
+	struct csfq_vars vars;
+
+	csfq_init(&vars, 0);
+	for (size_t i = 0; i < n; i++) {
+		bool dropped;
+
+		probability[i] = csfq_probability(&vars, label[i]);
+		dropped = random[i] < probability[i];
+		csfq_arrive(config, &vars, time[i], bytes[i], label[i],
+			    !dropped && !overflow[i], capacity, filled[i]);
+		if (!dropped && overflow[i])
+			csfq_overflow(&vars);
+		fair[i] = vars.fair;
+		congested[i] = vars.congested;
+	}
+}
+
+/* What a label says, and the label that says it once more. */
+void csfq_labels(size_t n, const u64 *rate, u16 *label, u64 *said)
+{
+	for (size_t i = 0; i < n; i++) {
+		label[i] = csfq_label_of(rate[i]);
+		said[i] = csfq_rate_of(label[i]);
 	}
 }

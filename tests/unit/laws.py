@@ -428,3 +428,95 @@ def xqm_since(rate: int, since: int, packets: int, lost: bool) -> int:
             ctypes.c_int64(rate), ctypes.c_uint32(since), ctypes.c_uint32(packets), lost
         )
     )
+
+
+class AvqConfig(ctypes.Structure):
+    """struct avq_config."""
+
+    _fields_ = [("alpha", ctypes.c_uint64), ("gamma", ctypes.c_uint64)]
+
+
+def avq_history(
+    config: AvqConfig, time: U64s, link_time: U64s, buffer: int, mark: bool = True
+) -> tuple[npt.NDArray[np.bool_], U64s, U64s]:
+    """Which packets are hit; the virtual capacity (Q60 of the link's) and queue (Q16 ns) then."""
+    hit = np.empty(len(time), dtype=np.bool_)
+    share, queue = np.empty_like(time), np.empty_like(time)
+    library().avq_history(
+        ctypes.byref(config), u64(buffer), mark, ctypes.c_size_t(len(time)), pointer(time),
+        pointer(link_time), pointer(hit), pointer(share), pointer(queue),
+    )  # fmt: skip
+    return hit, share, queue
+
+
+def fred_history(
+    config: RedConfig,
+    minq: int,
+    unit: int,
+    send_time: int,
+    time: U64s,
+    flow: npt.NDArray[np.int32],
+    random: U64s,
+) -> tuple[U64s, U64s, U64s]:
+    """At each event: the probability (Q32), and avg and avgcq (Q24 units) after it."""
+    found = np.empty_like(time), np.empty_like(time), np.empty_like(time)
+    library().fred_history(
+        ctypes.byref(config), minq, unit, u64(send_time), ctypes.c_size_t(int(flow.max()) + 1),
+        ctypes.c_size_t(len(time)), pointer(time), pointer(flow), pointer(random),
+        *map(pointer, found),
+    )  # fmt: skip
+    return found
+
+
+class CsfqConfig(ctypes.Structure):
+    """struct csfq_config."""
+
+    _fields_ = [
+        ("k", ctypes.c_uint64),
+        ("k_alpha", ctypes.c_uint64),
+        ("k_c", ctypes.c_uint64),
+    ]
+
+
+def csfq_exponentials(x: U64s) -> tuple[U64s, U64s]:
+    """e^-x and (1 - e^-x) / x; all Q48."""
+    found = np.empty_like(x), np.empty_like(x)
+    library().csfq_exponentials(ctypes.c_size_t(len(x)), pointer(x), *map(pointer, found))
+    return found
+
+
+def csfq_rates(k: int, time: U64s, size: U32s) -> U64s:
+    """The rate (Q48 bytes/ns) after each packet."""
+    rate = np.empty_like(time)
+    library().csfq_rates(
+        u64(k), ctypes.c_size_t(len(time)), pointer(time), pointer(size), pointer(rate)
+    )
+    return rate
+
+
+def csfq_history(
+    config: CsfqConfig,
+    capacity: int,
+    time: U64s,
+    size: U32s,
+    label: U64s,
+    random: U64s,
+    filled: npt.NDArray[np.bool_],
+    overflow: npt.NDArray[np.bool_],
+) -> tuple[U64s, U64s, npt.NDArray[np.bool_]]:
+    """Of each packet: its probability (Q32); alpha (Q48 bytes/ns) and congestion after it."""
+    probability, fair = np.empty_like(time), np.empty_like(time)
+    congested = np.empty_like(filled)
+    library().csfq_history(
+        ctypes.byref(config), u64(capacity), ctypes.c_size_t(len(time)), pointer(time),
+        pointer(size), pointer(label), pointer(random), pointer(filled), pointer(overflow),
+        pointer(probability), pointer(fair), pointer(congested),
+    )  # fmt: skip
+    return probability, fair, congested
+
+
+def csfq_labels(rate: U64s) -> tuple[npt.NDArray[np.uint16], U64s]:
+    """The label for a rate (Q48 bytes/ns), and what that says."""
+    label, said = np.empty(len(rate), dtype=np.uint16), np.empty_like(rate)
+    library().csfq_labels(ctypes.c_size_t(len(rate)), pointer(rate), pointer(label), pointer(said))
+    return label, said
