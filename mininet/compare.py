@@ -35,8 +35,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Column, Table
 
-from fifa_null import exponents, fifa_null_jain
-from lred_theory import response_bound_s
+from models.fifa import exponents, fifa_null_jain
+from models.lred import response_bound_s
 from report.figures import by_case, standalone, svg
 
 ROOT = Path(__file__).resolve().parent.parent
