@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from aqmlab.cli import (
+    LOSS_HELP,
     MIN_MEASURED_S,
     Parser,
     add_common_options,
@@ -31,9 +32,9 @@ from aqmlab.scenario import (
     parse_delay,
     parse_delays,
     parse_list,
+    parse_losses,
     parse_qdisc,
     parse_rate,
-    parse_share,
 )
 
 
@@ -70,9 +71,9 @@ def arguments(argv: list[str] | None = None) -> tuple[Scenario, argparse.Namespa
     )
     add(
         "--loss",
-        type=checked(parse_list(parse_share)),
+        type=checked(parse_losses),
         default=(0.0,),
-        help="at random, behind the queues: 0,0,1%%, or one for all",
+        help=f"behind the queues: 0,0,1%%, or one for all; with ';' between them, {LOSS_HELP}",
     )
     add_common_options(parser)
     args = parser.parse_args(argv)

@@ -35,6 +35,10 @@ MIN_WINDOW = 2  # packets: Linux offers no less
 MAX_SEED = 2**63 - 1
 LABELS = ("none", "socket", "handshake", "timestamps")
 MIN_MEASURED_S = 0.1
+LOSS_HELP = (
+    "1%%; sin:MEAN,AMPLITUDE,PERIOD[,FROM,UNTIL]; step:T=1%%,T=2%%...;"
+    " markov:SHARE/STAY/P1/P2...,... of states that stay so long and then change to state 1, 2..."
+)
 Value = TypeVar("Value")
 
 

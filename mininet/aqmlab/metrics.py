@@ -9,6 +9,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from typing import TypeVar
 
 from .scenario import NS_PER_S, US_PER_S, Flow, Queue, Scenario
@@ -30,6 +31,8 @@ class Counters:
     drops: int  # packets it dropped, for whatever reason
     overflow: int | None  # of these, for want of room
     marks: int | None  # packets it marked CE
+    line_came: int = 0  # packets that came to the lossy line behind it
+    line_lost: int = 0  # of these
 
     @property
     def arrivals(self) -> int:
@@ -71,6 +74,26 @@ class FlowResult:
     cc: str
     goodput_mbps: float
     retransmits: int
+
+
+@dataclass(frozen=True)
+class Share:
+    """What flows of one path and RTT got, all together."""
+
+    path: str
+    rtt_ms: float
+    flows: int
+    goodput_mbps: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The time from one arrival or departure of a group to the next, whatever the warmup."""
+
+    from_s: float
+    until_s: float
+    shares: list[Share]
+    links: "list[LinkResult]"  # in the order of the scenario's queues
 
 
 @dataclass(frozen=True)
@@ -116,6 +139,7 @@ class LinkResult:
     mark_rate: float | None
     overflow_drops: int | None
     response_time_s: float | None  # until the queue is at its target, of qdiscs that have one
+    line_loss: float | None = None  # share lost behind the queue; None: none was to be
 
 
 @dataclass(frozen=True)
@@ -131,6 +155,7 @@ class Metrics:
     reverse: "Metrics | None" = None  # the other direction, where flows go both ways
     web: WebResult | None = None
     udp: list[UdpResult] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)  # where flows come in groups
 
     @property
     def all_links(self) -> list[LinkResult]:
@@ -276,7 +301,42 @@ def measure_queue(
         if before.overflow is None or after.overflow is None
         else after.overflow - before.overflow,
         response_time_s=response_time,
+        line_loss=ratio(after.line_lost - before.line_lost, after.line_came - before.line_came)
+        if after.line_came
+        else None,
     )
+
+
+def measure_stages(
+    scenario: Scenario, samples: Sequence[Sequence[QueueSample]], borders: Sequence[Reading]
+) -> list[Stage]:
+    """The stages between readings at their BORDERS; SAMPLES, of each queue, are of all times."""
+    flows = scenario.flow_list()
+
+    def stage(from_s: float, until_s: float, begin: Reading, end: Reading) -> Stage:
+        seconds = (end.time_ns - begin.time_ns) / NS_PER_S
+        shares: dict[tuple[str, float], list[float]] = {}
+        for flow, rate in zip(flows, flow_rates(begin.flows, end.flows, seconds), strict=True):
+            if flow.start_s < until_s and (flow.stop_s is None or flow.stop_s > from_s):
+                shares.setdefault((flow.path, flow.rtt_us / 1000), []).append(rate)
+        links = [
+            measure_queue(
+                queue,
+                scenario.frame_bytes,
+                seconds,
+                [sample for sample in of_one if begin.time_ns <= sample.time_ns < end.time_ns],
+                (before, after),
+                None,
+            )
+            for queue, of_one, before, after in zip(
+                scenario.queues, samples, begin.counters, end.counters, strict=True
+            )
+        ]
+        found = [Share(*kind, len(rates), sum(rates)) for kind, rates in shares.items()]
+        return Stage(from_s, until_s, found, links)
+
+    spans = zip(pairwise(scenario.stage_times_s), pairwise(borders), strict=True)
+    return [stage(*times, *readings) for times, readings in spans]
 
 
 def measure(

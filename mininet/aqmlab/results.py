@@ -81,6 +81,7 @@ def _link_rows(found: LinkResult) -> list[tuple[str, str]]:
         ("drops", f"{found.drop_rate:.3%} of arrivals"),
         ("overflow drops", _known(found.overflow_drops, "d")),
         ("marks", _known(found.mark_rate, ".3%")),
+        *([("lost behind it", f"{found.line_loss:.3%}")] if found.line_loss is not None else []),
     ]
 
 
@@ -115,6 +116,16 @@ def table(outcome: Outcome) -> str:
         name = path(queue.near, queue.far)
         rows.append((f"link {name}", f"{queue.link.rate_bps / MEGA:g} Mb/s, {queue.link.qdisc}"))
         rows += _link_rows(found)
+    for stage in metrics.stages:
+        flows = sum(share.flows for share in stage.shares)
+        rate = sum(share.goodput_mbps for share in stage.shares)
+        queues = ", ".join(f"{link.mean_queue_pkts:.1f}" for link in stage.links)
+        rows.append(
+            (
+                f"{stage.from_s:g} to {stage.until_s:g} s",
+                f"{flows} flows, {rate:.2f} Mb/s, mean queue {queues}",
+            )
+        )
     rows.append(("fidelity", "ok" if not outcome.reasons else "NOT TO BE TRUSTED"))
     title = f"{scenario.warmup_s:g} to {scenario.duration_s:g} s"
     lines = [title] + [f"  {name:<22}{value}"[:WIDTH] for name, value in rows]

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from .losses import Loss, Markov, Sine, State, Steps
+
 HEADER_BYTES = 14  # of Ethernet: what the shaper counts on top of an IP packet
 TCP_IP_HEADERS = {False: 40, True: 60}  # bytes, by --ipv6
 TIMESTAMP_OPTION = 12  # bytes of every TCP segment, timestamps being on
@@ -25,6 +27,9 @@ MAX_MTU = 9000  # bytes
 MAX_FLOWS = 2000
 MAX_LINKS = 25  # routers have letters
 MAX_DELAY = 5.0  # seconds, one way
+MAX_LOSS = 0.5  # share
+MIN_LOSS_PERIOD, MIN_LOSS_STAY = 0.1, 0.001  # seconds: of a sine, in a state
+MAX_TIME = 1e5  # seconds
 PARETO_SHAPE = 1.2  # of web pages' sizes
 
 
@@ -34,7 +39,7 @@ class Link:
 
     rate_bps: int
     qdisc: str  # tc's words, verbatim
-    loss: float = 0.0  # 0..1, behind the queue
+    loss: Loss = 0.0  # behind the queue
 
 
 def path(entry: int, leave: int) -> str:
@@ -225,6 +230,16 @@ class Scenario:
             return None
         return self.groups.leave_s + self._joins_s(place)
 
+    @property
+    def stage_times_s(self) -> list[float]:
+        """The beginning, when groups come or leave, and the end; nothing if there are none."""
+        if not self.groups:
+            return []
+        places = range(max(self.long, self.cross))
+        times = {self._joins_s(place) for place in places}
+        times |= {leaves for place in places if (leaves := self._leaves_s(place)) is not None}
+        return sorted(time_s for time_s in times if time_s < self.duration_s) + [self.duration_s]
+
     def session_list(self) -> list[Session]:
         """The web's sessions, dealt round the paths of the flows; starts are a Poisson process."""
         if not self.web:
@@ -286,14 +301,74 @@ def parse_rate(text: str) -> int:
 
 def parse_seconds(text: str) -> float:
     """Seconds of '100', '100s' or '500ms', 0 to 100000."""
-    return _within(_number(text, TIME_UNITS, "100 or 500ms"), 0, 1e5, text, "0 to 100000 s")
+    return _within(_number(text, TIME_UNITS, "100 or 500ms"), 0, MAX_TIME, text, "0 to 100000 s")
 
 
 def parse_share(text: str) -> float:
     """0..0.5 of '1%'; without the sign the number is a share too: '0.01'."""
     percent = text.strip().endswith("%")
     share = _number(text.strip().removesuffix("%"), {"": 1.0}, "1%") / (100 if percent else 1)
-    return _within(share, 0, 0.5, text, "0% to 50%")
+    return _within(share, 0, MAX_LOSS, text, "0% to 50%")
+
+
+def _sine(text: str) -> Sine:
+    parts = text.split(",")
+    if len(parts) not in (3, 5):
+        raise ValueError(f"{text!r} is not of the form MEAN,AMPLITUDE,PERIOD[,FROM,UNTIL]")
+    mean, amplitude = map(parse_share, parts[:2])
+    period, begin, end = map(parse_seconds, (parts + ["0", f"{MAX_TIME:.0f}"])[2:5])
+    if amplitude > mean or mean + amplitude > MAX_LOSS:
+        raise ValueError(f"{text!r} is not within 0% to 50% all the time")
+    if period < MIN_LOSS_PERIOD:
+        raise ValueError(f"{parts[2]!r} is a period of less than 100ms")
+    if begin >= end:
+        raise ValueError(f"{text!r} ends before it begins")
+    return Sine(mean, amplitude, period, begin, end)
+
+
+def _steps(text: str) -> Steps:
+    pairs = [step.partition("=") for step in text.split(",")]
+    steps = tuple((parse_seconds(when), parse_share(share)) for when, _, share in pairs)
+    times = [when for when, _ in steps]
+    if times != sorted(set(times)):
+        raise ValueError(f"the times of {text!r} do not increase")
+    return Steps(steps)
+
+
+def _state(text: str, states: int) -> State:
+    share, stay, *rest = text.split("/") + [""]
+    following = tuple(_number(part, {"": 1.0}, "0.7") for part in rest[:-1])
+    if len(following) != states or not math.isclose(sum(following), 1, abs_tol=1e-6):
+        raise ValueError(
+            f"{text!r}: each of {states} states needs {states} probabilities, in all 1"
+        )
+    stay_s = parse_seconds(stay)
+    if stay_s < MIN_LOSS_STAY:
+        raise ValueError(f"{stay!r} is less than 1ms")
+    return State(parse_share(share), stay_s, following)
+
+
+def _markov(text: str) -> Markov:
+    states = text.split(",")
+    return Markov(tuple(_state(state, len(states)) for state in states))
+
+
+LOSS_FORMS: dict[str, Callable[[str], Loss]] = {"sin": _sine, "step": _steps, "markov": _markov}
+
+
+def parse_loss(text: str) -> Loss:
+    """'1%', 'sin:3%,2%,5s,10s,20s', 'step:0=1%,50=2%' or 'markov:0/50ms/0.9/0.1,20%/25ms/1/0'."""
+    form, colon, rest = text.strip().partition(":")
+    if not colon:
+        return parse_share(text)
+    if form not in LOSS_FORMS:
+        raise ValueError(f"{text!r} is not of the form 1%, sin:..., step:... or markov:...")
+    return LOSS_FORMS[form](rest)
+
+
+def parse_losses(text: str) -> tuple[Loss, ...]:
+    """One a link: '0,0,1%'; with ';' between them if a form has commas of its own."""
+    return parse_list(parse_loss, ";" if ":" in text else ",")(text)
 
 
 def _time_us(text: str, low: float, high: float, limits: str) -> int:

@@ -1,21 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Traffic besides flows that stay: web sessions, groups, UDP; in the lab, by both scripts."""
 
-import csv
-import gzip
-
 import pytest
 
 from conftest import SEGMENT, Lab, expect_refusal
 
 LINK = "--rate 10mbit --rtt 60ms --start-spread 1"
-
-
-def series(lab: Lab, name: str) -> list[tuple[float, int, float]]:
-    """Time, number and value of each row of series NAME."""
-    with gzip.open(lab.out / "series.csv.gz", "rt") as stream:
-        rows = [row for row in csv.DictReader(stream) if row["series"] == name]
-    return [(float(row["time_s"]), int(row["flow"]), float(row["value"])) for row in rows]
 
 
 def test_web_pages_take_two_round_trips_and_longer_through_a_queue(lab: Lab) -> None:
@@ -28,7 +18,7 @@ def test_web_pages_take_two_round_trips_and_longer_through_a_queue(lab: Lab) -> 
     assert found["median_response_s"] == pytest.approx(0.120, abs=0.005)
     asked = 20 * 40 / (2 + found["mean_response_s"])
     assert found["pages"] == pytest.approx(asked, rel=0.15)
-    pages = [row for row in series(lab, "page_s") if 4 <= row[0] < 44]
+    pages = [row for row in lab.series("page_s") if 4 <= row[0] < 44]
     assert len(pages) == found["pages"]
     assert {session for _, session, _ in pages} == set(range(20))
     times = sorted(value for _, _, value in pages)
@@ -56,7 +46,7 @@ def test_groups_come_and_leave(lab: Lab) -> None:
     options = "--rate 2mbit --rtt 10ms --flows 4 --duration 32 --warmup 1 --start-spread 0.5"
     done = lab.dumbbell(f"{options} --group 2 --join 8 --leave 16", "pfifo limit 20")
     assert done.status == 0, done.errors
-    rates = series(lab, "goodput_mbps")
+    rates = lab.series("goodput_mbps")
 
     def mean(flows: range, first: int, last: int) -> float:
         """Of the sum of FLOWS over the seconds after FIRST, up to LAST."""
@@ -73,6 +63,17 @@ def test_groups_come_and_leave(lab: Lab) -> None:
     assert mean(early, 17, 32) == 0
     assert mean(late, 18, 24) == pytest.approx(full, rel=0.03)
     assert mean(late, 25, 32) == 0
+    stages = done.metrics["stages"]
+    assert [(stage["from_s"], stage["until_s"]) for stage in stages] == [
+        (0, 8),
+        (8, 16),
+        (16, 24),
+        (24, 32),
+    ]
+    assert [sum(share["flows"] for share in stage["shares"]) for stage in stages] == [2, 4, 2, 0]
+    for stage, (first, last) in zip(stages, ((0, 8), (8, 16), (16, 24), (24, 32)), strict=True):
+        rate = sum(share["goodput_mbps"] for share in stage["shares"])
+        assert rate == pytest.approx(mean(range(4), first, last), rel=0.01, abs=0.01)
     # What flows that have left had sent still counts.
     sent = [flow["goodput_mbps"] * 31 for flow in done.metrics["flows"]]
     assert sum(sent) == pytest.approx(sum(v for t, _, v in rates if t > 1), rel=1e-3)
@@ -103,7 +104,7 @@ def test_udp_comes_and_goes(lab: Lab) -> None:
         "pfifo",
     )
     assert done.status == 0, done.errors
-    rows = series(lab, "udp_mbps")
+    rows = lab.series("udp_mbps")
     assert all(value == 0 for time, _, value in rows if not 10 < time <= 50)
     sums = [sum(v for t, _, v in rows if t == second) for second in range(12, 50)]
     assert sum(sums) / len(sums) == pytest.approx(20 * 0.4 / 2, rel=0.1)
@@ -119,7 +120,7 @@ def test_no_connection_gives_up(lab: Lab) -> None:
         "pfifo limit 2",
     )
     assert done.status == 0, done.errors
-    rows = series(lab, "goodput_mbps")
+    rows = lab.series("goodput_mbps")
     assert all(value == 0 for time, _, value in rows if time <= 150)
     assert all(flow["goodput_mbps"] > 0 for flow in done.metrics["flows"])
 
