@@ -106,7 +106,8 @@ def written_in(language: str, suffix: str) -> list[Path]:
 
 FILES = our_files()
 C_FILES = [path for path in FILES if path.suffix in (".c", ".h")]
-KERNEL_FILES = [path for path in C_FILES if path.parts[0].startswith(("include", "sch_", "tcp_"))]
+KERNEL_FOLDERS = ("baselines", "include", "sch_", "tcp_")
+KERNEL_FILES = [path for path in C_FILES if path.parts[0].startswith(KERNEL_FOLDERS)]
 PYTHON_FILES = written_in(r"python3", ".py")
 SHELL_FILES = written_in(r"(ba|da)?sh", ".sh")
 

@@ -461,12 +461,9 @@ def test_stages_lie_between_arrivals_and_departures() -> None:
     stages = measure_stages(staged, [queue], borders)
     assert [(stage.from_s, stage.until_s) for stage in stages] == [(0, 10), (10, 25), (25, 30)]
     shares = [[(s.rtt_ms, s.flows, s.goodput_mbps) for s in stage.shares] for stage in stages]
-    assert shares[0] == [(80, 1, pytest.approx(40))]
-    assert shares[1] == [
-        (80, 1, pytest.approx(50e6 * 8 / 15 / 1e6)),
-        (40, 1, pytest.approx(40)),
-    ]
-    assert shares[2] == [(40, 1, pytest.approx(80))]
+    assert shares[0] == [pytest.approx((80, 1, 40))]
+    assert shares[1] == [pytest.approx((80, 1, 80 / 3)), pytest.approx((40, 1, 40))]
+    assert shares[2] == [pytest.approx((40, 1, 80))]
     links = [stage.links[0] for stage in stages]
     assert [link.mean_queue_pkts for link in links] == [4.5, 17, 27]
     assert [link.overflow_drops for link in links] == [0, 9, 0]
