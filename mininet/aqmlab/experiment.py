@@ -33,6 +33,7 @@ from .netlink import SocketDiag
 from .provenance import Provenance, provenance, target_of
 from .sampler import FLOW_PERIOD_NS, QUEUE_PERIOD_NS, Bottleneck, FlowReader, QueueSampler
 from .scenario import NS_PER_S, US_PER_S, Flow, Scenario
+from .short import ShortTraffic
 from .topology import (
     Chain,
     Device,
@@ -67,6 +68,7 @@ class Outcome:
     samples: list[list[QueueSample]]  # of each queue, from the first flow's start on
     readings: list[Reading]  # the same, every second, at warmup and at the end
     pages: list[Page]  # that have come
+    short: list[Page]  # short flows that have gone
     provenance: Provenance
 
 
@@ -125,11 +127,10 @@ class ChainRun:
         self.scenario = scenario
         self.flows = scenario.flow_list()
         self.hosts: dict[tuple[int, int], NamespaceNode] = {
-            place: net.get(name) for place, name in source_names(self.flows).items()
+            place: net.get(name) for place, name in source_names(scenario.end_to_end()).items()
         }
-        sinks = {
-            leave: net.get(sink_name(leave)) for leave in sorted({f.leave for f in self.flows})
-        }
+        leaves = sorted({flow.leave for flow in scenario.end_to_end()})
+        sinks = {leave: net.get(sink_name(leave)) for leave in leaves}
         self.devices = [queue_device(net, queue) for queue in scenario.queues]
         self.bottlenecks = [Bottleneck(dev.node.netlink, dev.index) for dev in self.devices]
         links = scenario.links
@@ -141,6 +142,7 @@ class ChainRun:
         self.loop = Loop()
         self.traffic = TRAFFIC[scenario.traffic](self.loop, scenario, sinks)
         self.web = WebTraffic(self.loop, scenario, self.host, sinks)
+        self.short = ShortTraffic(self.loop, scenario, self.host, sinks)
         sources = {
             entry: net.get(udp_source_name(entry))
             for entry in {stream.entry for stream in scenario.stream_list()}
@@ -186,11 +188,13 @@ class ChainRun:
         try:
             self.traffic.listen(self.flows)
             self.web.begin(start)
+            self.short.begin(start)
             self.udp.begin(start)
             self.loop.run()
         finally:
             self.traffic.stop()
             self.web.stop()
+            self.short.stop()
             self.udp.stop()
         self._rest()
 
@@ -199,13 +203,17 @@ class ChainRun:
             [sample for sample in of_one if warmup <= sample.time_ns < end]
             for of_one in sampler.samples
         ]
-        pages = [page for page in self.web.pages if warmup <= page.time_ns < end]
+        pages, short = (
+            [one for one in ended if warmup <= one.time_ns < end]
+            for ended in (self.web.pages, self.short.finished)
+        )
         made_of = provenance(self.host(self.flows[0]), self.devices)
         response_times = [
             response_time_s(of_one, target) if (target := target_of(shown)) else None
             for of_one, shown in zip(sampler.samples, made_of.qdiscs, strict=True)
         ]
-        metrics = measure(self.scenario, samples, measured[0], measured[-1], response_times, pages)
+        ends = measured[0], measured[-1]
+        metrics = measure(self.scenario, samples, *ends, response_times, pages, short)
         at_borders = [self.readings[times.index(border)] for border in borders]
         stages = measure_stages(self.scenario, sampler.samples, at_borders)
         return Outcome(
@@ -215,6 +223,7 @@ class ChainRun:
             sampler.samples,
             self.readings,
             self.web.pages,
+            self.short.finished,
             made_of,
         )
 

@@ -98,10 +98,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Page:
-    """A web page that has come, `time_ns` after the first flow's start."""
+    """A web page that has come, or a short flow, `time_ns` after the first flow's start."""
 
     time_ns: int
-    session: int
+    session: int  # or the short flow's number
     size: int  # bytes
     response_s: float  # from the moment it was asked for
 
@@ -115,6 +115,18 @@ class WebResult:
     mean_response_s: float | None
     median_response_s: float | None
     p99_response_s: float | None
+
+
+@dataclass(frozen=True)
+class ShortResult:
+    """The results of short flows: of those that have ended. None: none had an end to reach."""
+
+    started: int
+    finished: int
+    goodput_mbps: float
+    mean_response_s: float | None
+    median_response_s: float | None
+    p95_response_s: float | None
 
 
 @dataclass(frozen=True)
@@ -155,6 +167,7 @@ class Metrics:
     reverse: "Metrics | None" = None  # the other direction, where flows go both ways
     web: WebResult | None = None
     udp: list[UdpResult] = field(default_factory=list)
+    short: ShortResult | None = None
     stages: list[Stage] = field(default_factory=list)  # where flows come in groups
 
     @property
@@ -205,7 +218,12 @@ def null_model_jain(rtts_s: Sequence[float]) -> float:
 
 
 def long_share(scenario: Scenario, rates: Sequence[float], flows: int) -> float:
-    """Mean of RATES (Mb/s) in packets over the fair share of the first link among FLOWS."""
+    """Mean of RATES (Mb/s) in packets over the fair share of the first link among FLOWS.
+
+    0 of none.
+    """
+    if not rates:
+        return 0.0
     fair = scenario.links[0].rate_bps / scenario.frame_bytes / flows
     return statistics.fmean(rates) * MEGA / scenario.full_segment / fair
 
@@ -268,6 +286,21 @@ def measure_web(pages: Sequence[Page], seconds: float) -> WebResult:
         mean_response_s=statistics.fmean(times) if times else None,
         median_response_s=percentile(times, 0.5) if times else None,
         p99_response_s=percentile(times, 0.99) if times else None,
+    )
+
+
+def measure_short(scenario: Scenario, ended: Sequence[Page], seconds: float) -> ShortResult:
+    """The results of the short flows that ENDED within SECONDS."""
+    assert scenario.short
+    times = [] if scenario.short.length.timed else [flow.response_s for flow in ended]
+    starts = (flow.start_s for flow in scenario.short_list())
+    return ShortResult(
+        started=sum(1 for start_s in starts if scenario.warmup_s <= start_s < scenario.duration_s),
+        finished=len(ended),
+        goodput_mbps=sum(flow.size for flow in ended) * BITS / seconds / MEGA,
+        mean_response_s=statistics.fmean(times) if times else None,
+        median_response_s=percentile(times, 0.5) if times else None,
+        p95_response_s=percentile(times, 0.95) if times else None,
     )
 
 
@@ -346,10 +379,12 @@ def measure(
     end: Reading,
     response_times: Sequence[float | None],
     pages: Sequence[Page] = (),
+    short: Sequence[Page] = (),
 ) -> Metrics:
     """The metrics between the readings at warmup and at the end.
 
-    SAMPLES, of each queue, and PAGES are those between; RESPONSE_TIMES are the queues', too.
+    SAMPLES, of each queue, PAGES and SHORT flows are those between; RESPONSE_TIMES are the
+    queues', too.
     """
     seconds = (end.time_ns - warm.time_ns) / NS_PER_S
     queues, flows = scenario.queues, scenario.flow_list()
@@ -387,8 +422,9 @@ def measure(
     there, ends = len(scenario.rtts_us), len(scenario.links)
     return replace(
         direction(slice(there), slice(ends)),
-        reverse=direction(slice(there, None), slice(ends, None)) if scenario.reverse else None,
+        reverse=direction(slice(there, None), slice(ends, None)) if scenario.two_way else None,
         web=measure_web(pages, seconds) if scenario.web else None,
+        short=measure_short(scenario, short, seconds) if scenario.short else None,
         udp=[
             UdpResult(stream.path, (b - a) * scenario.frame_bytes * BITS / seconds / MEGA)
             for stream, a, b in zip(scenario.stream_list(), warm.udp, end.udp, strict=True)

@@ -235,14 +235,14 @@ class Chain(Topo):  # type: ignore[misc]
             if link.loss and number + 1 < last:
                 self._add_router(wire_name(number), queue)
                 queue = lossy
-            back = {"shaper": shaper, **edge} if scenario.reverse else {}
+            back = {"shaper": shaper, **edge} if scenario.two_way else {}
             self._add_router(router_name(number + 1), queue, back)
 
-        flows = scenario.flow_list()
+        flows = scenario.end_to_end()
         # The receiver's window is what clamps a flow: by its route at first, then by traffic.py.
         clamp = {RTAX_WINDOW: scenario.window * scenario.max_segment} if scenario.window else {}
         for leave in sorted({flow.leave for flow in flows}):
-            ack_labels = {"labels": own} if scenario.reverse else {}  # ACKs meet a queue, too
+            ack_labels = {"labels": own} if scenario.two_way else {}  # ACKs meet a queue, too
             self._add_host(
                 sink_name(leave), leave, clamp, lossy if leave == last else {}, ack_labels
             )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Traffic besides flows that stay: web sessions, groups, UDP; in the lab, by both scripts."""
 
+import math
+
 import pytest
 
 from conftest import SEGMENT, Lab, expect_refusal
@@ -112,6 +114,75 @@ def test_udp_comes_and_goes(lab: Lab) -> None:
     assert all(value <= 0.41 for _, _, value in rows)
 
 
+def test_udp_s_density_is_its_share_of_the_link(lab: Lab) -> None:
+    """As in LRED's experiment 4, where a flow that is on sends a packet every 80 ms."""
+    options = "--rate 10mbit --rtt 105ms --flows 2 --window 2 --mtu 500 --start-spread 1"
+    done = lab.dumbbell(
+        f"{options} --duration 40 --warmup 10 --udp 100 --udp-density 0.5 --udp-on 1 --udp-off 1",
+        "pfifo limit 200",
+    )
+    assert done.status == 0, done.errors
+    rates = [stream["rate_mbps"] for stream in done.metrics["udp"]]
+    assert sum(rates) == pytest.approx(10 * 0.5 / 2, rel=0.1)
+    assert max(rates) < 0.05
+
+
+def test_short_flows_send_what_they_are_to(lab: Lab) -> None:
+    """Each of 12 packets: its connection's round trip, that of the first ten, and of the rest."""
+    options = f"{LINK} --flows 1 --duration 22 --warmup 2"
+    done = lab.dumbbell(f"{options} --short 20 --short-length 12", "fq_codel")
+    assert done.status == 0, done.errors
+    found = done.metrics["short"]
+    assert found["finished"] == pytest.approx(found["started"], abs=10)
+    assert found["started"] == pytest.approx(20 * 20, abs=4 * 20)
+    assert found["goodput_mbps"] == pytest.approx(
+        found["finished"] * 12 * SEGMENT * 8 / 20 / 1e6, rel=1e-4
+    )
+    assert found["median_response_s"] == pytest.approx(0.180, abs=0.03)
+    assert found["median_response_s"] <= found["mean_response_s"] <= found["p95_response_s"]
+    ended = [row for row in lab.series("short_s") if 2 <= row[0] < 22]
+    assert len(ended) == found["finished"]
+    times = sorted(value for _, _, value in ended)
+    assert times[math.ceil(0.95 * len(times)) - 1] == pytest.approx(
+        found["p95_response_s"], abs=1e-5
+    )
+
+
+def test_short_flows_last_as_long_as_they_are_to(lab: Lab) -> None:
+    """Those of LRED's experiment 5, a few of them: then they are gone, whatever was under way."""
+    options = "--rate 10mbit --rtt 25ms,105ms,205ms --flows 3 --mtu 500 --start-spread 1"
+    done = lab.dumbbell(
+        f"{options} --duration 30 --warmup 2"
+        " --short 10 --short-length 1s:2s --short-from 5 --short-until 20",
+        "pfifo limit 60",
+    )
+    assert done.status == 0, done.errors
+    found = done.metrics["short"]
+    assert found["started"] == found["finished"]
+    assert found["started"] == pytest.approx(150, abs=4 * 150**0.5)
+    assert found["mean_response_s"] is None
+    ended = lab.series("short_s")
+    assert all(1 - 1e-3 < value < 2 + 1e-3 for _, _, value in ended)
+    assert all(6 < time < 22 for time, _, _ in ended)
+    # Some 15 at a time beside three others: most of the link, and no more than all.
+    share = found["goodput_mbps"] * 28 / 15 / (10 * 448 / 514)
+    assert 0.5 < share < 1
+
+
+def test_short_flows_alone_go_the_other_way(lab: Lab) -> None:
+    options = f"{LINK} --flows 2 --duration 12 --warmup 2 --cc reno,cubic"
+    done = lab.dumbbell(
+        f"{options} --short 60 --short-length pareto:20,1.35 --short-reverse", "pfifo limit 50"
+    )
+    assert done.status == 0, done.errors
+    back = done.metrics["reverse"]
+    assert back["flows"] == []
+    assert back["utilization"] > 0.7
+    assert done.metrics["utilization"] > 0.7
+    assert done.metrics["short"]["finished"] > 300
+    assert done.metrics["short"]["mean_response_s"] > 0.12
+
+
 def test_no_connection_gives_up(lab: Lab) -> None:
     """Fifty times what the link carries keeps the SYNs out for longer than Linux would try."""
     done = lab.dumbbell(
@@ -130,6 +201,8 @@ def test_all_at_once_on_a_chain_is_the_same_for_the_same_seed(lab: Lab, ipv6: st
     options = "--rates 10mbit,10mbit --long 2 --cross 2 --link-delay 1ms --access-delay 5ms:20ms"
     options += " --reverse 6 --web 12 --udp 6 --udp-rate 200kbit --udp-on 1 --udp-off 1"
     options += " --group 1 --join 3 --leave 8 --duration 12 --warmup 2 --start-spread 1"
+    options += " --short 20 --short-length 1s:2s --short-gap-shape 1.5 --short-reverse"
+    options += " --loss markov:1%/50ms/0.5/0.5,5%/20ms/1/0;0"
     runs = [lab.multihop(f"{options}{ipv6}", "rem;fq_codel") for _ in range(2)]
     for done in runs:
         assert done.status == 0, done.errors
@@ -148,6 +221,17 @@ def test_all_at_once_on_a_chain_is_the_same_for_the_same_seed(lab: Lab, ipv6: st
     [
         ("--web 0", "--web: '0' is not a whole number from 1 to 2000"),
         ("--web 9 --web-think 0", "--web-think: more than 0 s"),
+        ("--web-shape 1.5", "--web-shape: goes with --web only"),
+        ("--web 9 --web-shape 1", "--web-shape: '1' is not within 1.01 to 100"),
+        ("--short 9", "--short: needs a --short-length"),
+        ("--short 0 --short-length 9", "--short: '0' is not within 0.01 to 10000"),
+        ("--short 9 --short-length 0", "--short-length: '0' is not within 1 to 1000000 packets"),
+        ("--short-length 9", "--short-length: goes with --short only"),
+        ("--short-reverse", "--short-reverse: goes with --short only"),
+        ("--short 9 --short-length 9 --short-from 9", "--short-from: 9 s are not less than"),
+        ("--udp 3 --udp-density 0", "--udp-density: '0' is not within 0.01 to 10000"),
+        ("--udp 3 --udp-density 1 --udp-rate 1mbit", "--udp: needs a --udp-rate, or a --udp-dens"),
+        ("--udp 3 --udp-rate 1mbit --udp-shape 2", "--udp-shape: goes with --udp-on only"),
         ("--web-window 9", "--web-window: goes with --web only"),
         ("--group 1", "--group and --join: go together"),
         ("--join 3", "--group and --join: go together"),

@@ -5,6 +5,7 @@ import itertools
 import math
 import random
 import re
+import statistics
 import struct
 from dataclasses import replace
 from itertools import pairwise
@@ -23,6 +24,7 @@ from aqmlab.metrics import (
     Page,
     QueueSample,
     Reading,
+    ShortResult,
     WebResult,
     flow_rates,
     jain,
@@ -36,12 +38,16 @@ from aqmlab.netlink import attribute, attributes
 from aqmlab.sampler import SPLITS, flow_state
 from aqmlab.scenario import (
     Groups,
+    Length,
     Link,
     Scenario,
+    Short,
+    ShortFlow,
     Stream,
     Udp,
     Web,
     parse_delays,
+    parse_length,
     parse_list,
     parse_loss,
     parse_losses,
@@ -420,6 +426,119 @@ def test_sizes_of_pages_are_pareto() -> None:
         assert sizes[round(share * len(sizes))] == pytest.approx(packets, abs=0.5, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("12", Length(12, 12, None, timed=False)),
+        ("5:50", Length(5, 50, None, timed=False)),
+        ("1s:2s", Length(1, 2, None, timed=True)),
+        ("pareto:12,1.35", Length(12, 12, 1.35, timed=False)),
+        ("pareto:500ms,1.35", Length(0.5, 0.5, 1.35, timed=True)),
+    ],
+)
+def test_lengths_of_short_flows(text: str, length: Length) -> None:
+    assert parse_length(text) == length
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0", "'0' is not within 1 to 1000000 packets"),
+        ("50:5", "'50:5' is not of the form 5:50 or 1s:2s, shortest first"),
+        ("1s:2", "'2' is not of the form 1.5s"),
+        ("1ms", "'1ms' is not within 10ms to 10000s"),
+        ("pareto:12", "'' is not of the form 1.35"),
+        ("pareto:12,1", "'1' is not within 1.01 to 100"),
+    ],
+)
+def test_refused_lengths(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse_length(text)
+
+
+def short(per_s: float = 30, gaps: float | None = None, length: str = "1s:2s") -> list[ShortFlow]:
+    settings = Short(per_s, gaps, parse_length(length), 50, 1050, reverse=False)
+    return replace(CHAIN, short=settings).short_list()
+
+
+def test_short_flows_are_a_poisson_process() -> None:
+    flows = short()
+    assert all(50 <= flow.start_s < 1050 for flow in flows)
+    assert len(flows) == pytest.approx(30_000, abs=4 * 30_000**0.5)
+    gaps = [b.start_s - a.start_s for a, b in pairwise(flows)]
+    # of an exponential distribution the deviation is the mean, and 1/e are longer
+    assert statistics.pstdev(gaps) == pytest.approx(1 / 30, rel=0.03)
+    assert sum(gap > 1 / 30 for gap in gaps) / len(gaps) == pytest.approx(1 / math.e, rel=0.03)
+    times = [flow.seconds for flow in flows if flow.seconds]
+    assert len(times) == len(flows)
+    assert statistics.fmean(times) == pytest.approx(1.5, rel=0.01)
+    assert (min(times), max(times)) == pytest.approx((1, 2), abs=0.001)
+    assert {flow.packets for flow in flows} == {None}
+    assert [flow.like.path for flow in flows[:6]] == ["AD", "AD", "AB", "BC", "CD", "AD"]
+    assert [flow.index for flow in flows] == list(range(len(flows)))
+
+
+def test_short_flows_are_pareto() -> None:
+    """Of shape a and mean m: never below m (a - 1)/a, twice as long with probability 2^-a."""
+    flows = short(gaps=2.5, length="pareto:20,1.35")
+    gaps = [b.start_s - a.start_s for a, b in pairwise(flows)]
+    assert statistics.fmean(gaps) == pytest.approx(1 / 30, rel=0.03)
+    least = min(gaps)
+    assert least == pytest.approx(1.5 / 2.5 / 30, rel=0.01)
+    assert sum(gap > 2 * least for gap in gaps) / len(gaps) == pytest.approx(2**-2.5, rel=0.05)
+    packets = [flow.packets for flow in flows if flow.packets]
+    assert len(packets) == len(flows)
+    assert min(packets) == 5  # 20 * 0.35/1.35 = 5.19
+    tail = sum(packets_ > 50 for packets_ in packets) / len(packets)
+    assert tail == pytest.approx((50.5 / 5.185) ** -1.35, rel=0.1)
+    assert {flow.seconds for flow in flows} == {None}
+
+
+def test_short_flows_the_other_way() -> None:
+    settings = Short(30, None, parse_length("12"), 0, 10, reverse=True)
+    back = replace(CHAIN, short=settings)
+    assert back.two_way
+    assert len(back.queues) == 6
+    assert [flow.like.path for flow in back.short_list()[:6]] == [
+        "DA",
+        "DA",
+        "BA",
+        "CB",
+        "DC",
+        "DA",
+    ]
+    assert [flow.path for flow in back.end_to_end()[5:]] == ["DA", "DA", "BA", "CB", "DC"]
+    there = replace(back, short=replace(settings, reverse=False))
+    assert not there.two_way
+    assert {flow.path for flow in there.end_to_end()} == {"AD", "AB", "BC", "CD"}
+
+
+def ended(length: str) -> ShortResult:
+    """The results of 20 short flows, which took 0.1, 0.2... 2 s for 10 kB each."""
+    settings = Short(2, None, parse_length(length), 0, 30, reverse=False)
+    scenario = replace(SCENARIO, short=settings)
+    flows = [Page(12 * S, number, 10_000, 0.1 * (number + 1)) for number in range(20)]
+    queue = [QueueSample(0, 0, 0, None)]
+    found = measure(
+        scenario, [queue], reading(10 * S), reading(30 * S), [None], pages=(), short=flows
+    ).short
+    assert found
+    starts = [flow.start_s for flow in scenario.short_list()]
+    assert found.started == sum(10 <= start_s < 30 for start_s in starts) > 20
+    return found
+
+
+def test_results_of_short_flows() -> None:
+    sized = ended("12")
+    assert sized.finished == 20
+    assert sized.goodput_mbps == pytest.approx(200_000 * 8 / 20 / 1e6)
+    assert sized.mean_response_s == pytest.approx(1.05)
+    assert sized.median_response_s == pytest.approx(1.0)
+    assert sized.p95_response_s == pytest.approx(1.9)
+    timed = replace(sized, mean_response_s=None, median_response_s=None, p95_response_s=None)
+    assert replace(ended("1s:2s"), started=sized.started) == timed
+
+
 def test_flows_come_and_leave_in_groups() -> None:
     both = replace(CHAIN, reverse=2, groups=Groups(size=1, join_s=100, leave_s=400))
     together, staged = replace(both, groups=None).flow_list(), both.flow_list()
@@ -501,6 +620,19 @@ def test_udp_flows_are_on_and_off_for_exponential_times() -> None:
         assert times == sorted(times)
         assert times[0] >= 20
         assert times[-1] <= 220
+
+
+def test_udp_flows_are_on_and_off_for_times_of_pareto_s() -> None:
+    settings = Udp(50, 1_000_000, 2, 1, from_s=0, until_s=2000, shape=2.5)
+    streams = replace(CHAIN, udp=settings).stream_list()
+    ons = [off - on for stream in streams for on, off in stream.periods[1:-1]]
+    offs = [b[0] - a[1] for stream in streams for a, b in pairwise(stream.periods)]
+    for times, mean in ((ons, 2), (offs, 1)):
+        assert statistics.fmean(times) == pytest.approx(mean, rel=0.03)
+        assert min(times) == pytest.approx(mean * 1.5 / 2.5, rel=0.01)
+        least = min(times)
+        longer = sum(time_s > 2 * least for time_s in times) / len(times)
+        assert longer == pytest.approx(2**-2.5, rel=0.05)
 
 
 def test_the_rate_of_udp() -> None:
