@@ -40,7 +40,7 @@ def arguments(argv: list[str] | None = None) -> tuple[Scenario, argparse.Namespa
         type=checked(parse_rtt),
         help="base RTT: 80ms for all; 24ms:176ms spread evenly; 25ms,105ms dealt round",
     )
-    add("--loss", type=checked(parse_loss), default=0.0, help=f"after the queue: {LOSS_HELP}")
+    add("--loss", type=checked(parse_loss), default=0.0, help=f"behind the queue: 1%%; {LOSS_HELP}")
     add_common_options(parser)
     args = parser.parse_args(argv)
     scenario = scenario_of(

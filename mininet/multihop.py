@@ -73,7 +73,8 @@ def arguments(argv: list[str] | None = None) -> tuple[Scenario, argparse.Namespa
         "--loss",
         type=checked(parse_losses),
         default=(0.0,),
-        help=f"behind the queues: 0,0,1%%, or one for all; with ';' between them, {LOSS_HELP}",
+        help="behind the queues: 0,0,1%%, or one for all; with ';' between them if one varies;"
+        f" {LOSS_HELP}",
     )
     add_common_options(parser)
     args = parser.parse_args(argv)

@@ -43,8 +43,8 @@ LABELS = ("none", "socket", "handshake", "timestamps")
 MIN_MEASURED_S = 0.1
 WEB_THINK_S, WEB_PAGE = 1.0, 12  # of ns-2's example
 LOSS_HELP = (
-    "1%%; sin:MEAN,AMPLITUDE,PERIOD[,FROM,UNTIL]; step:T=1%%,T=2%%...;"
-    " markov:SHARE/STAY/P1/P2...,... of states that stay so long and then change to state 1, 2..."
+    "a share varies as sin:MEAN,AMPLITUDE,PERIOD[,FROM,UNTIL], step:T=SHARE,T=SHARE... or"
+    " markov:SHARE/STAY/P1/P2...,... (of each state: what it loses, how long, what comes then)"
 )
 Value = TypeVar("Value")
 
@@ -161,12 +161,6 @@ def add_common_options(parser: Parser) -> None:
         help="most that a session may have in flight; ns-2's have 20",
     )
     add(
-        "--udp",
-        type=whole(1, MAX_FLOWS),
-        metavar="N",
-        help="UDP flows, each on the path of a flow",
-    )
-    add(
         "--web-shape",
         type=checked(parse_shape),
         metavar="SHAPE",
@@ -193,6 +187,12 @@ def add_common_options(parser: Parser) -> None:
     add("--short-from", type=checked(parse_seconds), metavar="T", help="s at which they begin (0)")
     add("--short-until", type=checked(parse_seconds), metavar="T", help="s from which none comes")
     add("--short-reverse", action="store_true", help="short flows go the other way, as --reverse")
+    add(
+        "--udp",
+        type=whole(1, MAX_FLOWS),
+        metavar="N",
+        help="UDP flows, each on the path of a flow",
+    )
     add("--udp-rate", type=checked(parse_rate), metavar="RATE", help="of each one: 1mbit")
     add(
         "--udp-density",
