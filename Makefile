@@ -138,7 +138,7 @@ $(HOST_SUITES:%=test-%): test-%:
 
 # Within the lab's guest, on one kernel after the other: all of tests/net, but on
 # other releases only what a kernel's interfaces have a say in.
-INTERFACES := devices netlink packets parents pert rttlabel shown super xqm
+INTERFACES := devices netlink packets parents pert rttlabel shown super wreno xqm
 NET = tests/net
 test-linux-6.1 test-linux-7.2: NET = $(INTERFACES:%=tests/net/test_%.py)
 test-debug: KERNEL := --flavour debug

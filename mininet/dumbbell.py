@@ -6,17 +6,17 @@ import argparse
 import sys
 from functools import partial
 
-from aqmlab.cli import add_common_options, carry_out, scenario_of
+from aqmlab.cli import LOSS_HELP, add_common_options, carry_out, scenario_of
 from aqmlab.experiment import run
 from aqmlab.options import Parser, checked, whole
 from aqmlab.scenario import (
     MAX_FLOWS,
     Link,
     Scenario,
+    parse_loss,
     parse_qdisc,
     parse_rate,
     parse_rtt,
-    parse_share,
 )
 
 
@@ -33,7 +33,7 @@ def arguments(argv: list[str] | None = None) -> tuple[Scenario, argparse.Namespa
         type=checked(parse_rtt),
         help="base RTT: 80ms for all; 24ms:176ms spread evenly; 25ms,105ms dealt round",
     )
-    add("--loss", type=checked(parse_share), default=0.0, help="at random, after the queue: 1%%")
+    add("--loss", type=checked(parse_loss), default=0.0, help=f"behind the queue: 1%%; {LOSS_HELP}")
     add_common_options(parser)
     args = parser.parse_args(argv)
     scenario = scenario_of(

@@ -9,7 +9,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from aqmlab.cli import MIN_MEASURED_S, add_common_options, carry_out, scenario_of
+from aqmlab.cli import (
+    LOSS_HELP,
+    MIN_MEASURED_S,
+    add_common_options,
+    carry_out,
+    scenario_of,
+)
 from aqmlab.errors import ExperimentError
 from aqmlab.experiment import Outcome, run
 from aqmlab.options import Parser, checked, whole
@@ -24,9 +30,9 @@ from aqmlab.scenario import (
     parse_delay,
     parse_delays,
     parse_list,
+    parse_losses,
     parse_qdisc,
     parse_rate,
-    parse_share,
 )
 
 
@@ -63,9 +69,10 @@ def arguments(argv: list[str] | None = None) -> tuple[Scenario, argparse.Namespa
     )
     add(
         "--loss",
-        type=checked(parse_list(parse_share)),
+        type=checked(parse_losses),
         default=(0.0,),
-        help="at random, behind the queues: 0,0,1%%, or one for all",
+        help="behind the queues: 0,0,1%%, or one for all; with ';' between them if one varies;"
+        f" {LOSS_HELP}",
     )
     add_common_options(parser)
     args = parser.parse_args(argv)

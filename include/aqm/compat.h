@@ -23,4 +23,11 @@
 #define aqm_tcp_usec_ts(tp) ((void)(tp), false)
 #endif
 
+/* 6.18: ECN comes in two modes; that of RFC 3168 is meant. */
+#ifdef TCP_ECN_OK
+#define aqm_tcp_ecn(tp) ((bool)((tp)->ecn_flags & TCP_ECN_OK))
+#else
+#define aqm_tcp_ecn(tp) tcp_ecn_mode_rfc3168(tp)
+#endif
+
 #endif

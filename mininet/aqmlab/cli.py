@@ -18,14 +18,20 @@ from .options import USAGE, Parser, checked, whole
 from .scenario import (
     MAX_FLOWS,
     MAX_MTU,
+    MAX_SHORT,
     MIN_MTU,
+    PARETO_SHAPE,
     Groups,
     Scenario,
+    Short,
     Udp,
     Web,
+    parse_length,
     parse_names,
+    parse_positive,
     parse_rate,
     parse_seconds,
+    parse_shape,
     parse_share,
 )
 from .traffic import TRAFFIC
@@ -36,6 +42,11 @@ MIN_WINDOW = 2  # packets: Linux offers no less
 MAX_SEED = 2**63 - 1
 LABELS = ("none", "socket", "handshake", "timestamps")
 MIN_MEASURED_S = 0.1
+WEB_THINK_S, WEB_PAGE = 1.0, 12  # of ns-2's example
+LOSS_HELP = (
+    "a share varies as sin:MEAN,AMPLITUDE,PERIOD[,FROM,UNTIL], step:T=SHARE,T=SHARE... or"
+    " markov:SHARE/STAY/P1/P2...,... (of each state: what it loses, how long, what comes then)"
+)
 
 
 def add_common_options(parser: Parser) -> None:
@@ -101,16 +112,14 @@ def add_common_options(parser: Parser) -> None:
     add(
         "--web-think",
         type=checked(parse_seconds),
-        default=1.0,
         metavar="T",
-        help="mean s, exponential, from a page to the next request (%(default)g)",
+        help=f"mean s, exponential, from a page to the next request ({WEB_THINK_S:g})",
     )
     add(
         "--web-page",
         type=whole(1, MAX_PACKETS),
-        default=12,
         metavar="PACKETS",
-        help="mean size of a page, Pareto of shape 1.2 (%(default)s)",
+        help=f"mean size of a page, Pareto ({WEB_PAGE})",
     )
     add(
         "--web-window",
@@ -119,12 +128,45 @@ def add_common_options(parser: Parser) -> None:
         help="most that a session may have in flight; ns-2's have 20",
     )
     add(
+        "--web-shape",
+        type=checked(parse_shape),
+        metavar="SHAPE",
+        help=f"Pareto's, of pages' sizes ({PARETO_SHAPE})",
+    )
+    add(
+        "--short",
+        type=checked(parse_positive),
+        metavar="PER_S",
+        help="short flows that come every second, each on the path of a flow",
+    )
+    add(
+        "--short-length",
+        type=checked(parse_length),
+        metavar="LENGTH",
+        help="of each one: 12 packets, 5:50 evenly, 1s:2s of time, pareto:MEAN,SHAPE of either",
+    )
+    add(
+        "--short-gap-shape",
+        type=checked(parse_shape),
+        metavar="SHAPE",
+        help="the times between them are Pareto's (exponential: a Poisson process)",
+    )
+    add("--short-from", type=checked(parse_seconds), metavar="T", help="s at which they begin (0)")
+    add("--short-until", type=checked(parse_seconds), metavar="T", help="s from which none comes")
+    add("--short-reverse", action="store_true", help="short flows go the other way, as --reverse")
+    add(
         "--udp",
         type=whole(1, MAX_FLOWS),
         metavar="N",
         help="UDP flows, each on the path of a flow",
     )
     add("--udp-rate", type=checked(parse_rate), metavar="RATE", help="of each one: 1mbit")
+    add(
+        "--udp-density",
+        type=checked(parse_positive),
+        metavar="SHARE",
+        help="of the first link, all of them if on: 0.9, instead of --udp-rate",
+    )
     for name, what in (("on", "on"), ("off", "off")):
         add(
             f"--udp-{name}",
@@ -132,6 +174,12 @@ def add_common_options(parser: Parser) -> None:
             metavar="T",
             help=f"mean s, exponential, that it is {what} (always on)",
         )
+    add(
+        "--udp-shape",
+        type=checked(parse_shape),
+        metavar="SHAPE",
+        help="these times are Pareto's (exponential)",
+    )
     add("--udp-from", type=checked(parse_seconds), metavar="T", help="s at which they come (0)")
     add("--udp-until", type=checked(parse_seconds), metavar="T", help="s at which they go (never)")
     add(
@@ -155,8 +203,6 @@ def scenario_of(parser: Parser, args: argparse.Namespace, **network: Any) -> Sce
     mtu = args.mtu or max(1000, MIN_MTU[args.ipv6])
     if mtu < MIN_MTU[args.ipv6]:
         parser.error(f"--mtu: IPv6 needs {MIN_MTU[True]} or more, not {mtu}")
-    if args.web_window and not args.web:
-        parser.error("--web-window: goes with --web only")
     for name in ("window", "group"):
         if getattr(args, name) and args.traffic != "bulk":
             parser.error(f"--{name}: goes with --traffic bulk only")
@@ -168,8 +214,6 @@ def scenario_of(parser: Parser, args: argparse.Namespace, **network: Any) -> Sce
         parser.error("--label: IPv6 packets have no label")
     if args.rtt_error and args.label == "none":
         parser.error("--rtt-error: goes with a --label only")
-    if not args.web_think:
-        parser.error("--web-think: more than 0 s")
     if args.start_spread >= args.duration:
         parser.error(f"--start-spread: {args.start_spread:g} s are not less than --duration")
     scenario = Scenario(
@@ -187,10 +231,11 @@ def scenario_of(parser: Parser, args: argparse.Namespace, **network: Any) -> Sce
         seed=args.seed,
         label=args.label,
         rtt_error=args.rtt_error,
-        udp=udp(parser, args),
+        udp=udp(parser, args, network["links"][0].rate_bps),
         reverse=args.reverse,
         groups=groups(parser, args),
-        web=Web(args.web, args.web_think, args.web_page, args.web_window) if args.web else None,
+        web=web(parser, args),
+        short=short(parser, args),
     )
     late = max(flow.start_s for flow in scenario.flow_list())
     if late >= args.duration:
@@ -211,23 +256,68 @@ def groups(parser: Parser, args: argparse.Namespace) -> Groups | None:
     return Groups(args.group, args.join, args.leave)
 
 
-def udp(parser: Parser, args: argparse.Namespace) -> Udp | None:
-    """What --udp and its relatives say."""
-    relatives = ("rate", "on", "off", "from", "until")
-    given = [name for name in relatives if getattr(args, f"udp_{name}") is not None]
-    if args.udp is None:
-        if given:
-            parser.error(f"--udp-{given[0]}: goes with --udp only")
+def alone(parser: Parser, args: argparse.Namespace, option: str) -> None:
+    """Refuse what goes with OPTION only: options that begin with its name."""
+    for name, value in vars(args).items():
+        if name.startswith(f"{option}_") and value not in (None, False):
+            parser.error(f"--{name.replace('_', '-')}: goes with --{option} only")
+
+
+def span(parser: Parser, args: argparse.Namespace, option: str) -> tuple[float, float]:
+    """What --OPTION-from and --OPTION-until say."""
+    begin, end = (getattr(args, f"{option}_{name}") for name in ("from", "until"))
+    begin, end = begin or 0.0, min(args.duration if end is None else end, args.duration)
+    if begin >= end:
+        parser.error(
+            f"--{option}-from: {begin:g} s are not less than --{option}-until, or --duration"
+        )
+    return begin, end
+
+
+def web(parser: Parser, args: argparse.Namespace) -> Web | None:
+    """What --web and its relatives say."""
+    if args.web is None:
+        alone(parser, args, "web")
         return None
-    if args.udp_rate is None:
-        parser.error("--udp: needs a --udp-rate")
+    if args.web_think == 0:
+        parser.error("--web-think: more than 0 s")
+    return Web(
+        args.web,
+        WEB_THINK_S if args.web_think is None else args.web_think,
+        args.web_page or WEB_PAGE,
+        args.web_window,
+        args.web_shape or PARETO_SHAPE,
+    )
+
+
+def short(parser: Parser, args: argparse.Namespace) -> Short | None:
+    """What --short and its relatives say."""
+    if args.short is None:
+        alone(parser, args, "short")
+        return None
+    if args.short_length is None:
+        parser.error("--short: needs a --short-length")
+    begin, end = span(parser, args, "short")
+    if args.short * (end - begin) > MAX_SHORT:
+        parser.error(f"--short: more than {MAX_SHORT} flows until --short-until, or --duration")
+    length, reverse = args.short_length, args.short_reverse
+    return Short(args.short, args.short_gap_shape, length, begin, end, reverse)
+
+
+def udp(parser: Parser, args: argparse.Namespace, link_bps: int) -> Udp | None:
+    """What --udp and its relatives say, the first link having so many bits/s."""
+    if args.udp is None:
+        alone(parser, args, "udp")
+        return None
+    if (args.udp_rate is None) == (args.udp_density is None):
+        parser.error("--udp: needs a --udp-rate, or a --udp-density")
     if (args.udp_on is None) != (args.udp_off is None) or 0 in (args.udp_on, args.udp_off):
         parser.error("--udp-on and --udp-off: go together, and are more than 0 s")
-    begin = args.udp_from or 0.0
-    end_s = args.duration if args.udp_until is None else min(args.udp_until, args.duration)
-    if begin >= end_s:
-        parser.error(f"--udp-from: {begin:g} s are not less than --udp-until, or --duration")
-    return Udp(args.udp, args.udp_rate, args.udp_on, args.udp_off, begin, end_s)
+    if args.udp_shape and args.udp_on is None:
+        parser.error("--udp-shape: goes with --udp-on only")
+    rate_bps = args.udp_rate or max(round(args.udp_density * link_bps / args.udp), 1)
+    times = args.udp_on, args.udp_off, *span(parser, args, "udp")
+    return Udp(args.udp, rate_bps, *times, args.udp_shape)
 
 
 def make_folder(folder: Path) -> None:

@@ -3,10 +3,11 @@
 
 import contextlib
 import os
+import random
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from .errors import ExperimentError, RefusedError
 from .fidelity import Inspection
 from .inspection import inspect
 from .kernel import held, machine, sysctl_path
+from .line import Line
 from .loop import Loop
 from .metrics import (
     Counters,
@@ -23,6 +25,7 @@ from .metrics import (
     QueueSample,
     Reading,
     measure,
+    measure_stages,
     response_time_s,
 )
 from .mininet_api import Mininet, Topo
@@ -30,10 +33,12 @@ from .netlink import SocketDiag
 from .provenance import Provenance, provenance, target_of
 from .sampler import FLOW_PERIOD_NS, QUEUE_PERIOD_NS, Bottleneck, FlowReader, QueueSampler
 from .scenario import NS_PER_S, US_PER_S, Flow, Scenario
+from .short import ShortTraffic
 from .topology import (
     Chain,
     Device,
     NamespaceNode,
+    lossy_device,
     make_network,
     queue_device,
     sink_name,
@@ -63,6 +68,7 @@ class Outcome:
     samples: list[list[QueueSample]]  # of each queue, from the first flow's start on
     readings: list[Reading]  # the same, every second, at warmup and at the end
     pages: list[Page]  # that have come
+    short: list[Page]  # short flows that have gone
     provenance: Provenance
 
 
@@ -121,16 +127,22 @@ class ChainRun:
         self.scenario = scenario
         self.flows = scenario.flow_list()
         self.hosts: dict[tuple[int, int], NamespaceNode] = {
-            place: net.get(name) for place, name in source_names(self.flows).items()
+            place: net.get(name) for place, name in source_names(scenario.end_to_end()).items()
         }
-        sinks = {
-            leave: net.get(sink_name(leave)) for leave in sorted({f.leave for f in self.flows})
-        }
+        leaves = sorted({flow.leave for flow in scenario.end_to_end()})
+        sinks = {leave: net.get(sink_name(leave)) for leave in leaves}
         self.devices = [queue_device(net, queue) for queue in scenario.queues]
         self.bottlenecks = [Bottleneck(dev.node.netlink, dev.index) for dev in self.devices]
+        links = scenario.links
+        self.lines = {
+            number: line
+            for number, link in enumerate(links)
+            if link.loss and (line := lossy_device(net, number, len(links)).line)
+        }
         self.loop = Loop()
         self.traffic = TRAFFIC[scenario.traffic](self.loop, scenario, sinks)
         self.web = WebTraffic(self.loop, scenario, self.host, sinks)
+        self.short = ShortTraffic(self.loop, scenario, self.host, sinks)
         sources = {
             entry: net.get(udp_source_name(entry))
             for entry in {stream.entry for stream in scenario.stream_list()}
@@ -159,12 +171,14 @@ class ChainRun:
         start = -(-settled // NS_PER_S) * NS_PER_S  # in the lab, the same however set-up went
         end = round(self.scenario.duration_s * NS_PER_S)
         warmup = round(self.scenario.warmup_s * NS_PER_S)
-        times = sorted({*range(0, end, FLOW_PERIOD_NS), warmup, end})
+        borders = [round(time_s * NS_PER_S) for time_s in self.scenario.stage_times_s]
+        times = sorted({*range(0, end, FLOW_PERIOD_NS), warmup, end, *borders})
 
         self.loop.at(start - INSPECT_NS, self._look_before)
         for when in times:
             self.loop.at(start + when, partial(self._read, start))
         self.loop.at(start + end, self.loop.stop)
+        self._vary_losses(start)
         for flow in self.flows:
             self.loop.at(start + round(flow.start_s * NS_PER_S), partial(self._start, flow))
             if flow.stop_s is not None:
@@ -174,11 +188,13 @@ class ChainRun:
         try:
             self.traffic.listen(self.flows)
             self.web.begin(start)
+            self.short.begin(start)
             self.udp.begin(start)
             self.loop.run()
         finally:
             self.traffic.stop()
             self.web.stop()
+            self.short.stop()
             self.udp.stop()
         self._rest()
 
@@ -187,25 +203,51 @@ class ChainRun:
             [sample for sample in of_one if warmup <= sample.time_ns < end]
             for of_one in sampler.samples
         ]
-        pages = [page for page in self.web.pages if warmup <= page.time_ns < end]
+        pages, short = (
+            [one for one in ended if warmup <= one.time_ns < end]
+            for ended in (self.web.pages, self.short.finished)
+        )
         made_of = provenance(self.host(self.flows[0]), self.devices)
         response_times = [
             response_time_s(of_one, target) if (target := target_of(shown)) else None
             for of_one, shown in zip(sampler.samples, made_of.qdiscs, strict=True)
         ]
+        ends = measured[0], measured[-1]
+        metrics = measure(self.scenario, samples, *ends, response_times, pages, short)
+        at_borders = [self.readings[times.index(border)] for border in borders]
+        stages = measure_stages(self.scenario, sampler.samples, at_borders)
         return Outcome(
             self.scenario,
-            measure(self.scenario, samples, measured[0], measured[-1], response_times, pages),
+            replace(metrics, stages=stages),
             self._reasons(samples, measured),
             sampler.samples,
             self.readings,
             self.web.pages,
+            self.short.finished,
             made_of,
         )
 
     def host(self, flow: Flow) -> NamespaceNode:
         """Where FLOW comes from."""
         return self.hosts[flow.entry, flow.rtt_us]
+
+    def _vary_losses(self, start: int) -> None:
+        """Have lines lose what they are to lose, from START on."""
+        for number, line in self.lines.items():
+            loss = self.scenario.links[number].loss
+            if not isinstance(loss, float):
+                schedule = loss.schedule(random.Random(f"loss {self.scenario.seed} {number}"))
+                self._next_loss(line, schedule, start, None)
+
+    def _next_loss(
+        self, line: Line, schedule: Iterator[tuple[float, float]], start: int, share: float | None
+    ) -> None:
+        """Lose SHARE from now on, and what SCHEDULE says next when it says so."""
+        if share is not None:
+            line.lose(share)
+        if following := next(schedule, None):
+            when = start + round(following[0] * NS_PER_S)
+            self.loop.at(when, lambda _: self._next_loss(line, schedule, start, following[1]))
 
     def _start(self, flow: Flow, _: int) -> None:
         self.traffic.start(flow, self.host(flow))
@@ -215,7 +257,11 @@ class ChainRun:
         self.traffic.leave(flow)
 
     def _counters(self) -> list[Counters]:
-        return [bottleneck.counters() for bottleneck in self.bottlenecks]
+        found = [bottleneck.counters() for bottleneck in self.bottlenecks]
+        for number, line in self.lines.items():
+            seen = line.read()
+            found[number] = replace(found[number], line_came=seen.came, line_lost=seen.lost)
+        return found
 
     def _look_before(self, _: int) -> None:
         self.before = inspect(self.net)

@@ -24,6 +24,20 @@ SIGMAS = 6.0  # a loss further off than this is no accident
 
 
 @dataclass(frozen=True)
+class LineState:
+    """A delay line or a lossy one: packets since it was made."""
+
+    lossy: bool  # whether it is to lose any
+    came: int = 0
+    lost: int = 0
+    expected: float = 0.0  # losses, by the shares it was asked for as they came
+    variance: float = 0.0  # of these
+
+
+NO_LINE = LineState(lossy=False)
+
+
+@dataclass(frozen=True)
 class DeviceState:
     """One device: its settings, and counts since it was made."""
 
@@ -33,8 +47,12 @@ class DeviceState:
     sent: int  # packets
     received: int
     dropped: int  # by the device, either way
-    line_drops: int  # by the netem on it
-    loss: float  # 0..1, that the netem was asked for
+    line: LineState = NO_LINE  # the netem on it
+
+    @property
+    def line_drops(self) -> int:
+        """By the netem on it."""
+        return self.line.lost
 
 
 @dataclass(frozen=True)
@@ -99,14 +117,16 @@ def check_devices(before: Inspection, after: Inspection) -> list[str]:
         if device.dropped > was.dropped:
             reasons.append(f"{name} dropped {device.dropped - was.dropped} packets")
         lost = device.line_drops - was.line_drops
-        loss = device.loss
-        if not loss:
+        if not device.line.lossy:
             if lost:
                 reasons.append(f"the delay line of {name} dropped {lost} packets")
             continue
-        came = lost + device.sent - was.sent
-        if abs(lost - came * loss) > SIGMAS * math.sqrt(came * loss * (1 - loss)) + 1:
-            reasons.append(f"{name} lost {lost} of {came} packets, asked for {loss:.2%}")
+        came = device.line.came - was.line.came
+        expected = device.line.expected - was.line.expected
+        variance = device.line.variance - was.line.variance
+        if abs(lost - expected) > SIGMAS * math.sqrt(variance) + 1:
+            share = expected / came
+            reasons.append(f"{name} lost {lost} of {came} packets, asked for {share:.2%}")
     for node, counters in after.stack_losses.items():
         for name, count in counters.items():
             new = count - before.stack_losses[node].get(name, 0)

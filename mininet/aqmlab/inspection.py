@@ -4,19 +4,9 @@
 import struct
 from pathlib import Path
 
-from .fidelity import DeviceState, Inspection
+from .fidelity import NO_LINE, DeviceState, Inspection
 from .mininet_api import Mininet
-from .netlink import (
-    IFLA_GSO_MAX_SEGS,
-    IFLA_STATS64,
-    RTM_GETQDISC,
-    TC_H_ROOT,
-    TC_MESSAGE_BYTES,
-    TCA_STATS2,
-    attributes,
-    tc_message,
-)
-from .sampler import TCA_STATS_QUEUE
+from .netlink import IFLA_GSO_MAX_SEGS, IFLA_STATS64
 from .topology import Device, NamespaceNode
 
 # Counters under which IP and TCP report packets that they threw away.
@@ -45,15 +35,6 @@ STACK_LOSSES = frozenset(
 )
 
 
-def _line_drops(device: Device) -> int:
-    """Packets that the netem of DEVICE dropped; 0 if it has none."""
-    if not device.has_line:
-        return 0
-    answer = device.node.netlink.get(RTM_GETQDISC, tc_message(device.index, parent=TC_H_ROOT))
-    stats = attributes(attributes(answer, TC_MESSAGE_BYTES)[TCA_STATS2])
-    return int(struct.unpack_from("=3L", stats[TCA_STATS_QUEUE])[2])
-
-
 def _device_state(device: Device) -> DeviceState:
     link = device.node.netlink.link(device.index)
     # struct rtnl_link_stats64
@@ -67,8 +48,7 @@ def _device_state(device: Device) -> DeviceState:
         sent=sent,
         received=received,
         dropped=rx_errors + tx_errors + rx_dropped + tx_dropped,
-        line_drops=_line_drops(device),
-        loss=device.loss,
+        line=device.line.read() if device.line else NO_LINE,
     )
 
 

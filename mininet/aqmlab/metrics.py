@@ -9,6 +9,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from typing import TypeVar
 
 from .scenario import NS_PER_S, US_PER_S, Flow, Queue, Scenario
@@ -30,6 +31,8 @@ class Counters:
     drops: int  # packets it dropped, for whatever reason
     overflow: int | None  # of these, for want of room
     marks: int | None  # packets it marked CE
+    line_came: int = 0  # packets that came to the lossy line behind it
+    line_lost: int = 0  # of these
 
     @property
     def arrivals(self) -> int:
@@ -74,11 +77,31 @@ class FlowResult:
 
 
 @dataclass(frozen=True)
+class Share:
+    """What flows of one path and RTT got, all together."""
+
+    path: str
+    rtt_ms: float
+    flows: int
+    goodput_mbps: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The time from one arrival or departure of a group to the next, whatever the warmup."""
+
+    from_s: float
+    until_s: float
+    shares: list[Share]
+    links: "list[LinkResult]"  # in the order of the scenario's queues
+
+
+@dataclass(frozen=True)
 class Page:
-    """A web page that has come, `time_ns` after the first flow's start."""
+    """A web page that has come, or a short flow, `time_ns` after the first flow's start."""
 
     time_ns: int
-    session: int
+    session: int  # or the short flow's number
     size: int  # bytes
     response_s: float  # from the moment it was asked for
 
@@ -92,6 +115,18 @@ class WebResult:
     mean_response_s: float | None
     median_response_s: float | None
     p99_response_s: float | None
+
+
+@dataclass(frozen=True)
+class ShortResult:
+    """The results of short flows: of those that have ended. None: none had an end to reach."""
+
+    started: int
+    finished: int
+    goodput_mbps: float
+    mean_response_s: float | None
+    median_response_s: float | None
+    p95_response_s: float | None
 
 
 @dataclass(frozen=True)
@@ -116,6 +151,7 @@ class LinkResult:
     mark_rate: float | None
     overflow_drops: int | None
     response_time_s: float | None  # until the queue is at its target, of qdiscs that have one
+    line_loss: float | None = None  # share lost behind the queue; None: none was to be
 
 
 @dataclass(frozen=True)
@@ -131,6 +167,8 @@ class Metrics:
     reverse: "Metrics | None" = None  # the other direction, where flows go both ways
     web: WebResult | None = None
     udp: list[UdpResult] = field(default_factory=list)
+    short: ShortResult | None = None
+    stages: list[Stage] = field(default_factory=list)  # where flows come in groups
 
     @property
     def all_links(self) -> list[LinkResult]:
@@ -180,7 +218,12 @@ def null_model_jain(rtts_s: Sequence[float]) -> float:
 
 
 def long_share(scenario: Scenario, rates: Sequence[float], flows: int) -> float:
-    """Mean of RATES (Mb/s) in packets over the fair share of the first link among FLOWS."""
+    """Mean of RATES (Mb/s) in packets over the fair share of the first link among FLOWS.
+
+    0 of none.
+    """
+    if not rates:
+        return 0.0
     fair = scenario.links[0].rate_bps / scenario.frame_bytes / flows
     return statistics.fmean(rates) * MEGA / scenario.full_segment / fair
 
@@ -246,6 +289,21 @@ def measure_web(pages: Sequence[Page], seconds: float) -> WebResult:
     )
 
 
+def measure_short(scenario: Scenario, ended: Sequence[Page], seconds: float) -> ShortResult:
+    """The results of the short flows that ENDED within SECONDS."""
+    assert scenario.short
+    times = [] if scenario.short.length.timed else [flow.response_s for flow in ended]
+    starts = (flow.start_s for flow in scenario.short_list())
+    return ShortResult(
+        started=sum(1 for start_s in starts if scenario.warmup_s <= start_s < scenario.duration_s),
+        finished=len(ended),
+        goodput_mbps=sum(flow.size for flow in ended) * BITS / seconds / MEGA,
+        mean_response_s=statistics.fmean(times) if times else None,
+        median_response_s=percentile(times, 0.5) if times else None,
+        p95_response_s=percentile(times, 0.95) if times else None,
+    )
+
+
 def measure_queue(
     queue: Queue,
     frame_bytes: int,
@@ -276,7 +334,42 @@ def measure_queue(
         if before.overflow is None or after.overflow is None
         else after.overflow - before.overflow,
         response_time_s=response_time,
+        line_loss=ratio(after.line_lost - before.line_lost, after.line_came - before.line_came)
+        if after.line_came
+        else None,
     )
+
+
+def measure_stages(
+    scenario: Scenario, samples: Sequence[Sequence[QueueSample]], borders: Sequence[Reading]
+) -> list[Stage]:
+    """The stages between readings at their BORDERS; SAMPLES, of each queue, are of all times."""
+    flows = scenario.flow_list()
+
+    def stage(from_s: float, until_s: float, begin: Reading, end: Reading) -> Stage:
+        seconds = (end.time_ns - begin.time_ns) / NS_PER_S
+        shares: dict[tuple[str, float], list[float]] = {}
+        for flow, rate in zip(flows, flow_rates(begin.flows, end.flows, seconds), strict=True):
+            if flow.start_s < until_s and (flow.stop_s is None or flow.stop_s > from_s):
+                shares.setdefault((flow.path, flow.rtt_us / 1000), []).append(rate)
+        links = [
+            measure_queue(
+                queue,
+                scenario.frame_bytes,
+                seconds,
+                [sample for sample in of_one if begin.time_ns <= sample.time_ns < end.time_ns],
+                (before, after),
+                None,
+            )
+            for queue, of_one, before, after in zip(
+                scenario.queues, samples, begin.counters, end.counters, strict=True
+            )
+        ]
+        found = [Share(*kind, len(rates), sum(rates)) for kind, rates in shares.items()]
+        return Stage(from_s, until_s, found, links)
+
+    spans = zip(pairwise(scenario.stage_times_s), pairwise(borders), strict=True)
+    return [stage(*times, *readings) for times, readings in spans]
 
 
 def measure(
@@ -286,10 +379,12 @@ def measure(
     end: Reading,
     response_times: Sequence[float | None],
     pages: Sequence[Page] = (),
+    short: Sequence[Page] = (),
 ) -> Metrics:
     """The metrics between the readings at warmup and at the end.
 
-    SAMPLES, of each queue, and PAGES are those between; RESPONSE_TIMES are the queues', too.
+    SAMPLES, of each queue, PAGES and SHORT flows are those between; RESPONSE_TIMES are the
+    queues', too.
     """
     seconds = (end.time_ns - warm.time_ns) / NS_PER_S
     queues, flows = scenario.queues, scenario.flow_list()
@@ -327,8 +422,9 @@ def measure(
     there, ends = len(scenario.rtts_us), len(scenario.links)
     return replace(
         direction(slice(there), slice(ends)),
-        reverse=direction(slice(there, None), slice(ends, None)) if scenario.reverse else None,
+        reverse=direction(slice(there, None), slice(ends, None)) if scenario.two_way else None,
         web=measure_web(pages, seconds) if scenario.web else None,
+        short=measure_short(scenario, short, seconds) if scenario.short else None,
         udp=[
             UdpResult(stream.path, (b - a) * scenario.frame_bytes * BITS / seconds / MEGA)
             for stream, a, b in zip(scenario.stream_list(), warm.udp, end.udp, strict=True)

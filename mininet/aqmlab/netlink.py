@@ -225,8 +225,15 @@ class Route(Netlink):
 
     def add_root_qdisc(self, index: int, kind: str, options: bytes) -> None:
         """Attach a qdisc as a device's root."""
+        self._root_qdisc(index, kind, options, NLM_F_CREATE)
+
+    def change_root_qdisc(self, index: int, kind: str, options: bytes) -> None:
+        """Change the options of a device's root."""
+        self._root_qdisc(index, kind, options, 0)
+
+    def _root_qdisc(self, index: int, kind: str, options: bytes, flags: int) -> None:
         body = tc_message(index, parent=TC_H_ROOT) + attribute(TCA_KIND, kind.encode() + b"\0")
-        self.change(RTM_NEWQDISC, body + attribute(TCA_OPTIONS, options), NLM_F_CREATE)
+        self.change(RTM_NEWQDISC, body + attribute(TCA_OPTIONS, options), flags)
 
     def link(self, index: int) -> dict[int, bytes]:
         """A device's attributes, by IFLA number."""

@@ -51,8 +51,9 @@ def _series(outcome: Outcome) -> Iterator[str]:
         for index, (a, b) in enumerate(zip(before.udp, after.udp, strict=True)):
             rate = (b - a) * outcome.scenario.frame_bytes * BITS / (after.time_ns - before.time_ns)
             yield f"{time_s:.3f},udp_mbps,,{index},{1000 * rate:.6g}"
-    for page in outcome.pages:
-        yield f"{page.time_ns / NS_PER_S:.3f},page_s,,{page.session},{page.response_s:.6f}"
+    for name, ended in (("page_s", outcome.pages), ("short_s", outcome.short)):
+        for page in ended:
+            yield f"{page.time_ns / NS_PER_S:.3f},{name},,{page.session},{page.response_s:.6f}"
 
 
 def write_files(outcome: Outcome, folder: Path) -> None:
@@ -81,6 +82,7 @@ def _link_rows(found: LinkResult) -> list[tuple[str, str]]:
         ("drops", f"{found.drop_rate:.3%} of arrivals"),
         ("overflow drops", _known(found.overflow_drops, "d")),
         ("marks", _known(found.mark_rate, ".3%")),
+        *([("lost behind it", f"{found.line_loss:.3%}")] if found.line_loss is not None else []),
     ]
 
 
@@ -102,7 +104,7 @@ def table(outcome: Outcome) -> str:
     rows = _flow_rows(metrics)
     if len(scenario.links) > 1:
         rows.append(("long flows", f"{metrics.long_share:.1%} of their share of the first link"))
-    if metrics.reverse:
+    if metrics.reverse and metrics.reverse.flows:
         rows += [(f"back: {name}", value) for name, value in _flow_rows(metrics.reverse)]
     if metrics.udp:
         rates = sorted(stream.rate_mbps for stream in metrics.udp)
@@ -111,10 +113,26 @@ def table(outcome: Outcome) -> str:
         rows.append(("web pages", f"{metrics.web.pages}, {metrics.web.goodput_mbps:.2f} Mb/s"))
         mean, p99 = metrics.web.mean_response_s, metrics.web.p99_response_s
         rows.append(("response times", f"mean {mean:.3f} s, 99% {p99:.3f} s"))
+    if metrics.short:
+        short = metrics.short
+        rows.append(("short flows", f"{short.finished} finished, {short.goodput_mbps:.2f} Mb/s"))
+        if short.mean_response_s is not None:
+            mean, p95 = short.mean_response_s, short.p95_response_s
+            rows.append(("their response times", f"mean {mean:.3f} s, 95% {p95:.3f} s"))
     for queue, found in zip(scenario.queues, metrics.all_links, strict=True):
         name = path(queue.near, queue.far)
         rows.append((f"link {name}", f"{queue.link.rate_bps / MEGA:g} Mb/s, {queue.link.qdisc}"))
         rows += _link_rows(found)
+    for stage in metrics.stages:
+        flows = sum(share.flows for share in stage.shares)
+        rate = sum(share.goodput_mbps for share in stage.shares)
+        queues = ", ".join(f"{link.mean_queue_pkts:.1f}" for link in stage.links)
+        rows.append(
+            (
+                f"{stage.from_s:g} to {stage.until_s:g} s",
+                f"{flows} flows, {rate:.2f} Mb/s, mean queue {queues}",
+            )
+        )
     rows.append(("fidelity", "ok" if not outcome.reasons else "NOT TO BE TRUSTED"))
     title = f"{scenario.warmup_s:g} to {scenario.duration_s:g} s"
     lines = [title] + [f"  {name:<22}{value}"[:WIDTH] for name, value in rows]

@@ -88,7 +88,7 @@ SPLITS: dict[str, Callable[[bytes], Split]] = {
 }
 
 
-def _statistics(message: bytes) -> tuple[str, dict[int, bytes]]:
+def statistics(message: bytes) -> tuple[str, dict[int, bytes]]:
     """Kind, and statistics by TCA_STATS number, of a qdisc or class."""
     found = attributes(message, TC_MESSAGE_BYTES)
     return found[TCA_KIND].rstrip(b"\0").decode(), attributes(found[TCA_STATS2])
@@ -104,7 +104,7 @@ class Bottleneck:
 
     def sample(self) -> tuple[int, int, float | None]:
         """Packets queued, bytes sent so far, and the qdisc's probability if it has one."""
-        kind, stats = _statistics(self._route.get(RTM_GETQDISC, self._queue_request))
+        kind, stats = statistics(self._route.get(RTM_GETQDISC, self._queue_request))
         packets = struct.unpack_from("=L", stats[TCA_STATS_QUEUE])[0]
         sent = struct.unpack_from("=Q", stats[TCA_STATS_BASIC])[0]
         split = SPLITS.get(kind)
@@ -112,7 +112,7 @@ class Bottleneck:
 
     def counters(self) -> Counters:
         """What was sent, dropped and marked so far."""
-        kind, stats = _statistics(self._route.get(RTM_GETQDISC, self._queue_request))
+        kind, stats = statistics(self._route.get(RTM_GETQDISC, self._queue_request))
         queued, _, drops = struct.unpack_from("=3L", stats[TCA_STATS_QUEUE])
         sent_bytes, sent = struct.unpack_from("=QL", stats[TCA_STATS_BASIC])
         if TCA_STATS_PKT64 in stats:
@@ -121,7 +121,7 @@ class Bottleneck:
             split = Split(overflow=drops, marks=0)
         else:
             split = SPLITS[kind](stats[TCA_STATS_APP]) if kind in SPLITS else Split()
-        _, shaped = _statistics(self._route.get(RTM_GETTCLASS, self._class_request))
+        _, shaped = statistics(self._route.get(RTM_GETTCLASS, self._class_request))
         shaped_bytes = struct.unpack_from("=Q", shaped[TCA_STATS_BASIC])[0]
         return Counters(shaped_bytes, sent, sent_bytes, queued, drops, split.overflow, split.marks)
 

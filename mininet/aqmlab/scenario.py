@@ -5,8 +5,10 @@ import math
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from .losses import Loss, Markov, Sine, State, Steps
 
 HEADER_BYTES = 14  # of Ethernet: what the shaper counts on top of an IP packet
 TCP_IP_HEADERS = {False: 40, True: 60}  # bytes, by --ipv6
@@ -25,7 +27,12 @@ MAX_MTU = 9000  # bytes
 MAX_FLOWS = 2000
 MAX_LINKS = 25  # routers have letters
 MAX_DELAY = 5.0  # seconds, one way
+MAX_LOSS = 0.5  # share
+MIN_LOSS_PERIOD, MIN_LOSS_STAY = 0.1, 0.001  # seconds: of a sine, in a state
+MAX_TIME = 1e5  # seconds
 PARETO_SHAPE = 1.2  # of web pages' sizes
+MIN_SHAPE, MAX_SHAPE = 1.01, 100.0  # Pareto's: the mean must be finite
+MAX_SHORT = 200_000  # short flows in a run
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class Link:
 
     rate_bps: int
     qdisc: str  # tc's words, verbatim
-    loss: float = 0.0  # 0..1, behind the queue
+    loss: Loss = 0.0  # behind the queue
 
 
 def path(entry: int, leave: int) -> str:
@@ -96,11 +103,12 @@ class Web:
     think_s: float  # mean, exponential: from the end of a page to the next request
     page_packets: int  # mean, Pareto
     window: int | None = None  # packets a session may have in flight; None: no clamp
+    shape: float = PARETO_SHAPE
 
     def draw_packets(self, draw: random.Random) -> int:
         """A page's size, at least 1: Pareto's second distribution, as in ns-2's WebTraf."""
-        scale = self.page_packets * (PARETO_SHAPE - 1)
-        return max(1, round(scale * (math.pow(1 - draw.random(), -1 / PARETO_SHAPE) - 1)))
+        scale = self.page_packets * (self.shape - 1)
+        return max(1, round(scale * (math.pow(1 - draw.random(), -1 / self.shape) - 1)))
 
 
 @dataclass(frozen=True)
@@ -112,9 +120,57 @@ class Session:
     start_s: float
 
 
+def draw_time(draw: random.Random, mean: float, shape: float | None) -> float:
+    """Exponential, or with a SHAPE Pareto of the first kind: never less than a part of the mean."""
+    if shape is None:
+        return draw.expovariate(1 / mean)
+    return mean * (shape - 1) / shape * draw.paretovariate(shape)
+
+
+@dataclass(frozen=True)
+class Length:
+    """What a short flow sends: packets, or whatever goes in a time."""
+
+    low: float  # of a uniform distribution; of Pareto's, the mean
+    high: float
+    shape: float | None  # of Pareto's; None: uniform
+    timed: bool  # seconds, or packets
+
+    def draw(self, draw: random.Random) -> float:
+        """One flow's: seconds, or whole packets, at least 1."""
+        if self.shape is None:
+            length = draw.uniform(self.low, self.high)
+        else:
+            length = draw_time(draw, self.low, self.shape)
+        return length if self.timed else max(1, round(length))
+
+
+@dataclass(frozen=True)
+class Short:
+    """Flows that come by themselves, send so much or so long, and go."""
+
+    per_s: float  # mean arrivals
+    gap_shape: float | None  # Pareto of the times between them; None: a Poisson process
+    length: Length
+    from_s: float
+    until_s: float
+    reverse: bool  # the other way
+
+
+@dataclass(frozen=True)
+class ShortFlow:
+    """One of them: what flow it is like, when it comes, and what it sends: one of the two."""
+
+    index: int
+    like: Flow
+    start_s: float
+    packets: int | None
+    seconds: float | None
+
+
 @dataclass(frozen=True)
 class Udp:
-    """Flows that do not respond: of a constant rate, or on and off for exponential times."""
+    """Flows that do not respond: of a constant rate, or on and off for random times."""
 
     flows: int  # each on the path of a flow
     rate_bps: int  # of one that is on, as the shaper counts
@@ -122,6 +178,7 @@ class Udp:
     off_s: float | None
     from_s: float
     until_s: float
+    shape: float | None = None  # Pareto of these times; None: exponential
 
 
 @dataclass(frozen=True)
@@ -167,6 +224,7 @@ class Scenario:
     groups: Groups | None = None
     web: Web | None = None
     udp: Udp | None = None
+    short: Short | None = None
 
     @property
     def frame_bytes(self) -> int:
@@ -188,7 +246,12 @@ class Scenario:
         """The queues under test, a link each; then, where flows go both ways, those back."""
         there = [Queue(link, near, near + 1) for near, link in enumerate(self.links)]
         back = [Queue(queue.link, queue.far, queue.near) for queue in there]
-        return there + back if self.reverse else there
+        return there + back if self.two_way else there
+
+    @property
+    def two_way(self) -> bool:
+        """Whether data go both ways."""
+        return bool(self.reverse or (self.short and self.short.reverse))
 
     def flow_list(self) -> list[Flow]:
         """The flows, then those the other way; starts are drawn, and count from the first."""
@@ -225,6 +288,16 @@ class Scenario:
             return None
         return self.groups.leave_s + self._joins_s(place)
 
+    @property
+    def stage_times_s(self) -> list[float]:
+        """The beginning, when groups come or leave, and the end; nothing if there are none."""
+        if not self.groups:
+            return []
+        places = range(max(self.long, self.cross))
+        times = {self._joins_s(place) for place in places}
+        times |= {leaves for place in places if (leaves := self._leaves_s(place)) is not None}
+        return sorted(time_s for time_s in times if time_s < self.duration_s) + [self.duration_s]
+
     def session_list(self) -> list[Session]:
         """The web's sessions, dealt round the paths of the flows; starts are a Poisson process."""
         if not self.web:
@@ -235,6 +308,33 @@ class Scenario:
             Session(index, flows[index % len(flows)], draw.uniform(0, self.start_spread_s))
             for index in range(self.web.sessions)
         ]
+
+    def _short_likes(self) -> list[Flow]:
+        """The flows whose paths short flows take."""
+        flows = self.flow_list()[: len(self.rtts_us)]
+        if not self.short or not self.short.reverse:
+            return flows
+        return [replace(flow, entry=flow.leave, leave=flow.entry) for flow in flows]
+
+    def end_to_end(self) -> list[Flow]:
+        """Flows from and to every host that there must be."""
+        return self.flow_list() + (self._short_likes() if self.short else [])
+
+    def short_list(self) -> list[ShortFlow]:
+        """The short flows, dealt round the paths of the flows, or back."""
+        if not self.short:
+            return []
+        likes = self._short_likes()
+        draw = random.Random(f"short {self.seed}")
+        found: list[ShortFlow] = []
+        now = self.short.from_s
+        while True:
+            now += draw_time(draw, 1 / self.short.per_s, self.short.gap_shape)
+            if now >= self.short.until_s:
+                return found
+            length = self.short.length.draw(draw)
+            what = (None, length) if self.short.length.timed else (int(length), None)
+            found.append(ShortFlow(len(found), likes[len(found) % len(likes)], now, *what))
 
     def stream_list(self) -> list[Stream]:
         """The UDP flows, dealt round the paths of the flows."""
@@ -256,11 +356,11 @@ class Scenario:
         periods = []
         now = udp.from_s
         if draw.random() < udp.off_s / (udp.on_s + udp.off_s):
-            now += draw.expovariate(1 / udp.off_s)
+            now += draw_time(draw, udp.off_s, udp.shape)
         while now < udp.until_s:
-            off = now + draw.expovariate(1 / udp.on_s)
+            off = now + draw_time(draw, udp.on_s, udp.shape)
             periods.append((now, min(off, udp.until_s)))
-            now = off + draw.expovariate(1 / udp.off_s)
+            now = off + draw_time(draw, udp.off_s, udp.shape)
         return tuple(periods)
 
 
@@ -286,14 +386,108 @@ def parse_rate(text: str) -> int:
 
 def parse_seconds(text: str) -> float:
     """Seconds of '100', '100s' or '500ms', 0 to 100000."""
-    return _within(_number(text, TIME_UNITS, "100 or 500ms"), 0, 1e5, text, "0 to 100000 s")
+    return _within(_number(text, TIME_UNITS, "100 or 500ms"), 0, MAX_TIME, text, "0 to 100000 s")
 
 
 def parse_share(text: str) -> float:
     """0..0.5 of '1%'; without the sign the number is a share too: '0.01'."""
     percent = text.strip().endswith("%")
     share = _number(text.strip().removesuffix("%"), {"": 1.0}, "1%") / (100 if percent else 1)
-    return _within(share, 0, 0.5, text, "0% to 50%")
+    return _within(share, 0, MAX_LOSS, text, "0% to 50%")
+
+
+def _sine(text: str) -> Sine:
+    parts = text.split(",")
+    if len(parts) not in (3, 5):
+        raise ValueError(f"{text!r} is not of the form MEAN,AMPLITUDE,PERIOD[,FROM,UNTIL]")
+    mean, amplitude = map(parse_share, parts[:2])
+    period, begin, end = map(parse_seconds, (parts + ["0", f"{MAX_TIME:.0f}"])[2:5])
+    if amplitude > mean or mean + amplitude > MAX_LOSS:
+        raise ValueError(f"{text!r} is not within 0% to 50% all the time")
+    if period < MIN_LOSS_PERIOD:
+        raise ValueError(f"{parts[2]!r} is a period of less than 100ms")
+    if begin >= end:
+        raise ValueError(f"{text!r} ends before it begins")
+    return Sine(mean, amplitude, period, begin, end)
+
+
+def _steps(text: str) -> Steps:
+    pairs = [step.partition("=") for step in text.split(",")]
+    steps = tuple((parse_seconds(when), parse_share(share)) for when, _, share in pairs)
+    times = [when for when, _ in steps]
+    if times != sorted(set(times)):
+        raise ValueError(f"the times of {text!r} do not increase")
+    return Steps(steps)
+
+
+def _state(text: str, states: int) -> State:
+    share, stay, *rest = text.split("/") + [""]
+    following = tuple(_number(part, {"": 1.0}, "0.7") for part in rest[:-1])
+    if len(following) != states or not math.isclose(sum(following), 1, abs_tol=1e-6):
+        raise ValueError(
+            f"{text!r}: each of {states} states needs {states} probabilities, in all 1"
+        )
+    stay_s = parse_seconds(stay)
+    if stay_s < MIN_LOSS_STAY:
+        raise ValueError(f"{stay!r} is less than 1ms")
+    return State(parse_share(share), stay_s, following)
+
+
+def _markov(text: str) -> Markov:
+    states = text.split(",")
+    return Markov(tuple(_state(state, len(states)) for state in states))
+
+
+LOSS_FORMS: dict[str, Callable[[str], Loss]] = {"sin": _sine, "step": _steps, "markov": _markov}
+
+
+def parse_shape(text: str) -> float:
+    """A shape of Pareto's distribution: '1.35'."""
+    return _within(_number(text, {"": 1.0}, "1.35"), MIN_SHAPE, MAX_SHAPE, text, "1.01 to 100")
+
+
+def parse_positive(text: str) -> float:
+    """A number such as '30', 0.01 to 10000."""
+    return _within(_number(text, {"": 1.0}, "30"), 0.01, 10_000, text, "0.01 to 10000")
+
+
+def parse_length(text: str) -> Length:
+    """'12' packets each, '5:50' evenly; '1s:2s' of time; 'pareto:12,1.35', 'pareto:1.5s,1.35'."""
+    kind, colon, rest = text.partition(":")
+    pareto = colon and kind == "pareto"
+    first, _, second = rest.partition(",") if pareto else (kind, "", rest or kind)
+    timed = first.endswith("s")
+    read = _short_seconds if timed else _short_packets
+    if pareto:
+        return Length(read(first), read(first), parse_shape(second), timed)
+    low, high = read(first), read(second)
+    if low > high:
+        raise ValueError(f"{text!r} is not of the form 5:50 or 1s:2s, shortest first")
+    return Length(low, high, None, timed)
+
+
+def _short_seconds(text: str) -> float:
+    units = {unit: factor for unit, factor in TIME_UNITS.items() if unit}
+    return _within(_number(text, units, "1.5s"), 0.01, 1e4, text, "10ms to 10000s")
+
+
+def _short_packets(text: str) -> float:
+    return _within(_number(text, {"": 1.0}, "12"), 1, 1e6, text, "1 to 1000000 packets")
+
+
+def parse_loss(text: str) -> Loss:
+    """'1%', 'sin:3%,2%,5s,10s,20s', 'step:0=1%,50=2%' or 'markov:0/50ms/0.9/0.1,20%/25ms/1/0'."""
+    form, colon, rest = text.strip().partition(":")
+    if not colon:
+        return parse_share(text)
+    if form not in LOSS_FORMS:
+        raise ValueError(f"{text!r} is not of the form 1%, sin:..., step:... or markov:...")
+    return LOSS_FORMS[form](rest)
+
+
+def parse_losses(text: str) -> tuple[Loss, ...]:
+    """One a link: '0,0,1%'; with ';' between them if a form has commas of its own."""
+    return parse_list(parse_loss, ";" if ":" in text else ",")(text)
 
 
 def _time_us(text: str, low: float, high: float, limits: str) -> int:

@@ -24,10 +24,12 @@ from ipaddress import ip_interface, ip_network
 from typing import Any
 
 from .kernel import NetNamespace, offloads_on, switch_offloads_off, write_sysctls
+from .line import Line
+from .losses import Loss
 from .mininet_api import Intf, Link, Mininet, Node, Topo
 from .netlink import AddressWithPrefix, Network, Route
 from .scenario import US_PER_S, Flow, Queue, Scenario
-from .tc import Labels, Shaper, fq, netem
+from .tc import Labels, Shaper, fq
 
 RTAX_WINDOW, RTAX_INITCWND = 3, 11
 
@@ -135,7 +137,7 @@ class Device(Intf):  # type: ignore[misc]
         self,
         address: AddressWithPrefix,
         delay_s: float = 0.0,
-        loss: float = 0.0,
+        loss: Loss = 0.0,
         shaper: Shaper | None = None,
         labels: Labels | None = None,
         paced_bytes: int = 0,
@@ -144,8 +146,6 @@ class Device(Intf):  # type: ignore[misc]
         """Set up the device that the link has made; PACED_BYTES: of a packet, if sockets pace."""
         self.address = address
         self.ip, self.prefixLen = str(address.ip), address.network.prefixlen
-        self.loss = loss
-        self.has_line = delay_s > 0 or loss > 0
         with self.node.namespace:
             self.index = socket.if_nametoindex(self.name)
             switch_offloads_off(self.node.socket, self.name)
@@ -155,8 +155,7 @@ class Device(Intf):  # type: ignore[misc]
                 labels.attach(self.name)
         self.node.netlink.set_up(self.index)
         self.node.netlink.add_address(self.index, address)
-        if self.has_line:
-            self.node.netlink.add_root_qdisc(self.index, "netem", netem(delay_s, loss))
+        self.line = Line(self.node.netlink, self.index, delay_s, loss) if delay_s or loss else None
         if paced_bytes:
             self.node.netlink.add_root_qdisc(self.index, "fq", fq(paced_bytes))
 
@@ -236,14 +235,14 @@ class Chain(Topo):  # type: ignore[misc]
             if link.loss and number + 1 < last:
                 self._add_router(wire_name(number), queue)
                 queue = lossy
-            back = {"shaper": shaper, **edge} if scenario.reverse else {}
+            back = {"shaper": shaper, **edge} if scenario.two_way else {}
             self._add_router(router_name(number + 1), queue, back)
 
-        flows = scenario.flow_list()
+        flows = scenario.end_to_end()
         # The receiver's window is what clamps a flow: by its route at first, then by traffic.py.
         clamp = {RTAX_WINDOW: scenario.window * scenario.max_segment} if scenario.window else {}
         for leave in sorted({flow.leave for flow in flows}):
-            ack_labels = {"labels": own} if scenario.reverse else {}  # ACKs meet a queue, too
+            ack_labels = {"labels": own} if scenario.two_way else {}  # ACKs meet a queue, too
             self._add_host(
                 sink_name(leave), leave, clamp, lossy if leave == last else {}, ack_labels
             )
@@ -337,6 +336,15 @@ def queue_device(net: Mininet, queue: Queue) -> Device:
     if wire in net:
         far = [net.get(wire)]
     device: Device = near.connectionsTo(*far)[0][0]
+    return device
+
+
+def lossy_device(net: Mininet, link: int, links: int) -> Device:
+    """The device that loses what link LINK of so many LINKS is to lose."""
+    last = link + 1 == links
+    near = net.get(router_name(links) if last else wire_name(link))
+    far = net.get(sink_name(links) if last else router_name(link + 1))
+    device: Device = near.connectionsTo(far)[0][0]
     return device
 
 

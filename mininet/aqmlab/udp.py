@@ -46,6 +46,7 @@ class UdpTraffic:
         self._sinks = sinks
         self._sockets = Sockets(loop, scenario.ipv6)
         self._receivers: list[socket.socket] = []
+        self._owed: dict[socket.socket, float] = {}  # parts of a packet, from what is over
         self._rate_bps = scenario.udp.rate_bps if scenario.udp else 0
         self._payload = bytes(scenario.mtu - UDP_IP_HEADERS[scenario.ipv6])
 
@@ -53,9 +54,10 @@ class UdpTraffic:
         """Get the receivers ready, and the flows due; times count from START."""
         for stream in self.streams:
             sender = self._new(stream)
+            self._owed[sender] = 0.0
             for on, off in stream.periods:
                 begin, end = (start + round(time_s * NS_PER_S) for time_s in (on, off))
-                self._loop.at(begin, partial(self._send, sender, begin, end, 0.0))
+                self._loop.at(begin, partial(self._send, sender, begin, end))
 
     def _new(self, stream: Stream) -> socket.socket:
         address = self._sinks[stream.leave].IP(), FIRST_PORT + stream.index
@@ -73,16 +75,17 @@ class UdpTraffic:
         sock.connect(address)
         return sock
 
-    def _send(self, sender: socket.socket, begin: int, end: int, owed: float, _: int) -> None:
-        """Send from BEGIN to END, with a part of a packet OWED from before."""
+    def _send(self, sender: socket.socket, begin: int, end: int, _: int) -> None:
+        """Send from BEGIN to END."""
         packets_per_ns = self._rate_bps / (BITS * self._scenario.frame_bytes * NS_PER_S)
         piece = min(end - begin, AHEAD_NS, round(AHEAD_PACKETS / packets_per_ns))
-        owed += piece * packets_per_ns
-        for _packet in range(int(owed)):
+        self._owed[sender] += piece * packets_per_ns
+        while self._owed[sender] >= 1:
             sender.send(self._payload)
+            self._owed[sender] -= 1
         begin += piece
         if begin < end:
-            self._loop.at(begin, partial(self._send, sender, begin, end, owed % 1))
+            self._loop.at(begin, partial(self._send, sender, begin, end))
 
     def received(self) -> list[int]:
         """Packets of each flow that have come."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How these tests run an experiment: on the host they call lab/run, as a user does."""
 
+import csv
+import gzip
 import json
 import subprocess
 from dataclasses import dataclass
@@ -80,6 +82,12 @@ class Lab:
         """The same on a chain."""
         given = ["--qdiscs", qdiscs, *options.split(), "--out", str(self.out), "--json"]
         return self.run(MULTIHOP, *given, seed=seed)
+
+    def series(self, name: str) -> list[tuple[float, int, float]]:
+        """Time, number and value of each row of series NAME of the last experiment."""
+        with gzip.open(self.out / "series.csv.gz", "rt") as stream:
+            rows = [row for row in csv.DictReader(stream) if row["series"] == name]
+        return [(float(row["time_s"]), int(row["flow"]), float(row["value"])) for row in rows]
 
 
 @pytest.fixture

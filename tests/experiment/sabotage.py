@@ -43,6 +43,7 @@ WAYS: dict[str, AbstractContextManager[Any]] = {
     "short_delay_line": patch.object(tc, "ROOM", 20),
     "offloads": patch.object(topology, "switch_offloads_off", lambda *_: None),
     "joined_segments": patch.object(netlink, "u32", joined),
+    "stuck_loss": patch.object(netlink.Route, "change_root_qdisc", lambda *_: None),
     "slow_shaper": patch.object(topology, "Shaper", slow),
     "hidden_loss": patch.object(topology, "Device", LossyDevice),
     "small_windows": patch.dict(topology.HOST_SYSCTLS, {"net.ipv4.tcp_rmem": SMALL}),

@@ -149,6 +149,7 @@ def test_loss_lies_behind_the_queue(lab: Lab) -> None:
     assert done.metrics["drop_rate"] == 0
     assert sum(flow["retransmits"] for flow in done.metrics["flows"]) > 20
     assert done.metrics["utilization"] < 0.9
+    assert done.metrics["line_loss"] == pytest.approx(0.01, abs=0.004)
 
 
 def test_bulk_and_iperf3_find_the_same(lab: Lab) -> None:
@@ -198,6 +199,7 @@ def test_a_network_that_lies_is_not_trusted(lab: Lab, way: str, reason: str) -> 
         ("--mtu 50", "--mtu: '50' is not a whole number from 100 to 9000"),
         ("--ipv6 --mtu 1000", "--mtu: IPv6 needs 1280 or more, not 1000"),
         ("--loss 60%", "--loss: '60%' is not within 0% to 50%"),
+        ("--loss sin:1%,2%,3s", "--loss: '1%,2%,3s' is not within 0% to 50% all the time"),
         ("--warmup 12", "--warmup: 12 s leave less than 0.1 s of --duration"),
         ("--start-spread 12", "--start-spread: 12 s are not less than --duration"),
         ("--window 1", "--window: '1' is not a whole number from 2"),

@@ -129,6 +129,7 @@ QDISCS = (
 )
 ACTIONS = ("rttlabel",)
 CONTROLS = ("pert", "pert_pi")  # of the module tcp_pert
+BASELINE_CONTROL = "wreno"
 TCP_CC_INFO = 26
 
 
@@ -390,6 +391,25 @@ class ControlChecks:
         run("rmmod", self._module.stem)
 
 
+class BaselineChecks:
+    """The checks of the congestion control that is there to be compared with."""
+
+    def __init__(self, modules: Path) -> None:
+        self._module = modules / f"tcp_{BASELINE_CONTROL}.ko"
+
+    def is_inserted(self) -> None:
+        insert(self._module)
+
+    def is_chosen_by_host(self) -> None:
+        with default_control(BASELINE_CONTROL):
+            for family in ADDRESS:
+                carry(family, seconds=1)
+
+    def is_removed(self) -> None:
+        run("rmmod", self._module.stem)
+        assert self._module.stem not in loaded()
+
+
 @contextmanager
 def default_control(name: str) -> Iterator[None]:
     """New connections of the left host have this congestion control."""
@@ -467,6 +487,9 @@ def checks(modules: Path) -> Iterator[Check]:
     for name, method in vars(ControlChecks).items():
         if not name.startswith("_"):
             yield f"pert-{name}", method.__get__(ControlChecks(modules))
+    for name, method in vars(BaselineChecks).items():
+        if not name.startswith("_"):
+            yield f"{BASELINE_CONTROL}-{name}", method.__get__(BaselineChecks(modules))
     yield "runs_an_experiment", partial(runs_an_experiment, modules / "sch_rem.ko")
     yield "kernel_is_content", kernel_is_content
 

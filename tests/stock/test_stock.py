@@ -75,7 +75,7 @@ def test_modules_are_found_by_tc(built: Built) -> None:
 def test_modules_are_found_by_tcp(built: Built) -> None:
     """Kernels ask for tcp_<name>, of which one module may have several."""
     names = {name for module in built.controls() for name in (module.stem, *aliases(module))}
-    assert names == {f"tcp_{name}" for name in guest.CONTROLS}
+    assert names == {f"tcp_{name}" for name in (*guest.CONTROLS, guest.BASELINE_CONTROL)}
 
 
 def test_everything_is_checked(built: Built) -> None:

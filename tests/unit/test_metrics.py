@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the experiments' numbers mean: options read, metrics computed, verdicts given."""
 
+import itertools
+import math
 import random
+import re
+import statistics
 import struct
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aqmlab import fidelity
-from aqmlab.fidelity import DeviceState, Hop, Inspection
+from aqmlab.fidelity import DeviceState, Hop, Inspection, LineState
+from aqmlab.losses import Markov, Sine, Steps, Varying
 from aqmlab.metrics import (
     NOT_STARTED,
     Counters,
@@ -18,10 +24,12 @@ from aqmlab.metrics import (
     Page,
     QueueSample,
     Reading,
+    ShortResult,
     WebResult,
     flow_rates,
     jain,
     measure,
+    measure_stages,
     null_model_jain,
     percentile,
     queue_delay_s,
@@ -30,13 +38,19 @@ from aqmlab.netlink import attribute, attributes
 from aqmlab.sampler import SPLITS, flow_state
 from aqmlab.scenario import (
     Groups,
+    Length,
     Link,
     Scenario,
+    Short,
+    ShortFlow,
     Stream,
     Udp,
     Web,
     parse_delays,
+    parse_length,
     parse_list,
+    parse_loss,
+    parse_losses,
     parse_names,
     parse_qdisc,
     parse_rate,
@@ -93,6 +107,92 @@ def test_times_and_shares() -> None:
     for text in ("60%", "-1%", "one"):
         with pytest.raises(ValueError, match="%"):
             parse_share(text)
+
+
+BURSTS = "markov:0/50ms/0.7/0.2/0.1,20%/25ms/0.7/0.1/0.2,10%/3.75ms/0.8/0.1/0.1"
+
+
+def test_losses_that_vary() -> None:
+    assert parse_loss("1%") == 0.01
+    swing = Sine(mean=0.03, amplitude=0.02, period_s=5, from_s=10, until_s=20)
+    assert parse_loss("sin:3%,2%,5s,10s,20s") == swing
+    assert parse_loss("sin:3%,2%,5s") == replace(swing, from_s=0, until_s=100_000)
+    assert parse_loss("step:0=1%,50=2%") == Steps(((0, 0.01), (50, 0.02)))
+    burst = parse_loss(BURSTS)
+    assert isinstance(burst, Markov)
+    assert [state.share for state in burst.states] == [0, 0.2, 0.1]
+    assert [state.stay_s for state in burst.states] == [0.05, 0.025, 0.00375]
+    assert burst.states[2].next == (0.8, 0.1, 0.1)
+    assert parse_losses("0,0,1%") == (0, 0, 0.01)
+    assert parse_losses(f"0;{BURSTS};step:1=0") == (0, burst, Steps(((1, 0),)))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("60%", "'60%' is not within 0% to 50%"),
+        ("ramp:1%", "not of the form 1%, sin:..., step:... or markov:..."),
+        ("sin:1%,1%", "not of the form MEAN,AMPLITUDE,PERIOD[,FROM,UNTIL]"),
+        ("sin:1%,1%,5s,3s", "not of the form MEAN,AMPLITUDE,PERIOD[,FROM,UNTIL]"),
+        ("sin:1%,2%,5s", "not within 0% to 50% all the time"),
+        ("sin:40%,20%,5s", "not within 0% to 50% all the time"),
+        ("sin:1%,1%,50ms", "'50ms' is a period of less than 100ms"),
+        ("sin:1%,1%,5s,9s,8s", "ends before it begins"),
+        ("step:", "'' is not of the form 100 or 500ms"),
+        ("step:5=1%,5=2%", "the times of '5=1%,5=2%' do not increase"),
+        ("step:5=60%", "'60%' is not within 0% to 50%"),
+        ("markov:0", "'0': each of 1 states needs 1 probabilities, in all 1"),
+        ("markov:0/1s/0.5/0.4,0/1s/1/0", "each of 2 states needs 2 probabilities, in all 1"),
+        ("markov:0/1s/1/0,0/1s/1", "each of 2 states needs 2 probabilities, in all 1"),
+        ("markov:0/1us/1", "'1us' is less than 1ms"),
+        ("markov:0/1s/-1", "'-1' is not of the form 0.7"),
+    ],
+)
+def test_refused_losses(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        parse_loss(text)
+
+
+def changes(text: str, until_s: float, seed: int = 1) -> list[tuple[float, float]]:
+    """The schedule of a loss up to a time."""
+    loss = parse_loss(text)
+    assert isinstance(loss, Varying)
+    schedule = loss.schedule(random.Random(seed))
+    return list(itertools.takewhile(lambda change: change[0] < until_s, schedule))
+
+
+def test_a_loss_that_swings() -> None:
+    found = changes("sin:3%,2%,5s,10s,20s", 100)
+    assert (found[0], found[-1]) == ((0, 0.03), (20, 0.03))
+    swing = found[1:-1]
+    assert len(swing) == 200
+    for when, share in swing:
+        exact = 0.03 + 0.02 * math.sin(2 * math.pi * (when + 0.025 - 10) / 5)
+        assert share == pytest.approx(exact, abs=1e-9)
+    assert [when for when, _ in swing] == pytest.approx([10 + i / 20 for i in range(200)])
+
+
+def test_a_link_that_changes_between_states() -> None:
+    """As REM's section 5.2 has it: stays that do not vary, and the printed matrix."""
+    found = changes(BURSTS, 3000)
+    stays = {0: 0.05, 0.2: 0.025, 0.1: 0.00375}
+    following: dict[float, list[float]] = {share: [] for share in stays}
+    for (when, share), (then, after) in pairwise(found):
+        assert then - when == pytest.approx(stays[share], abs=1e-9)
+        following[share].append(after)
+    for share, row in ((0, (0.7, 0.2, 0.1)), (0.2, (0.7, 0.1, 0.2)), (0.1, (0.8, 0.1, 0.1))):
+        afterwards = following[share]
+        assert len(afterwards) > 5000
+        for after, probability in zip(stays, row, strict=True):
+            error = (probability * (1 - probability) / len(afterwards)) ** 0.5
+            assert afterwards.count(after) / len(afterwards) == pytest.approx(
+                probability, abs=4 * error
+            )
+    # In time it loses 2.23 %, where the paper says 1.14 %.
+    lost = sum(share * stays[share] for _, share in found) / found[-1][0]
+    assert lost == pytest.approx(0.0223, rel=0.02)
+    assert changes(BURSTS, 9) == found[: len(changes(BURSTS, 9))]
+    assert changes(BURSTS, 9, seed=2) != changes(BURSTS, 9)
 
 
 def test_rtts_for_all_spread_and_dealt() -> None:
@@ -326,6 +426,119 @@ def test_sizes_of_pages_are_pareto() -> None:
         assert sizes[round(share * len(sizes))] == pytest.approx(packets, abs=0.5, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("12", Length(12, 12, None, timed=False)),
+        ("5:50", Length(5, 50, None, timed=False)),
+        ("1s:2s", Length(1, 2, None, timed=True)),
+        ("pareto:12,1.35", Length(12, 12, 1.35, timed=False)),
+        ("pareto:500ms,1.35", Length(0.5, 0.5, 1.35, timed=True)),
+    ],
+)
+def test_lengths_of_short_flows(text: str, length: Length) -> None:
+    assert parse_length(text) == length
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("0", "'0' is not within 1 to 1000000 packets"),
+        ("50:5", "'50:5' is not of the form 5:50 or 1s:2s, shortest first"),
+        ("1s:2", "'2' is not of the form 1.5s"),
+        ("1ms", "'1ms' is not within 10ms to 10000s"),
+        ("pareto:12", "'' is not of the form 1.35"),
+        ("pareto:12,1", "'1' is not within 1.01 to 100"),
+    ],
+)
+def test_refused_lengths(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse_length(text)
+
+
+def short(per_s: float = 30, gaps: float | None = None, length: str = "1s:2s") -> list[ShortFlow]:
+    settings = Short(per_s, gaps, parse_length(length), 50, 1050, reverse=False)
+    return replace(CHAIN, short=settings).short_list()
+
+
+def test_short_flows_are_a_poisson_process() -> None:
+    flows = short()
+    assert all(50 <= flow.start_s < 1050 for flow in flows)
+    assert len(flows) == pytest.approx(30_000, abs=4 * 30_000**0.5)
+    gaps = [b.start_s - a.start_s for a, b in pairwise(flows)]
+    # of an exponential distribution the deviation is the mean, and 1/e are longer
+    assert statistics.pstdev(gaps) == pytest.approx(1 / 30, rel=0.03)
+    assert sum(gap > 1 / 30 for gap in gaps) / len(gaps) == pytest.approx(1 / math.e, rel=0.03)
+    times = [flow.seconds for flow in flows if flow.seconds]
+    assert len(times) == len(flows)
+    assert statistics.fmean(times) == pytest.approx(1.5, rel=0.01)
+    assert (min(times), max(times)) == pytest.approx((1, 2), abs=0.001)
+    assert {flow.packets for flow in flows} == {None}
+    assert [flow.like.path for flow in flows[:6]] == ["AD", "AD", "AB", "BC", "CD", "AD"]
+    assert [flow.index for flow in flows] == list(range(len(flows)))
+
+
+def test_short_flows_are_pareto() -> None:
+    """Of shape a and mean m: never below m (a - 1)/a, twice as long with probability 2^-a."""
+    flows = short(gaps=2.5, length="pareto:20,1.35")
+    gaps = [b.start_s - a.start_s for a, b in pairwise(flows)]
+    assert statistics.fmean(gaps) == pytest.approx(1 / 30, rel=0.03)
+    least = min(gaps)
+    assert least == pytest.approx(1.5 / 2.5 / 30, rel=0.01)
+    assert sum(gap > 2 * least for gap in gaps) / len(gaps) == pytest.approx(2**-2.5, rel=0.05)
+    packets = [flow.packets for flow in flows if flow.packets]
+    assert len(packets) == len(flows)
+    assert min(packets) == 5  # 20 * 0.35/1.35 = 5.19
+    tail = sum(packets_ > 50 for packets_ in packets) / len(packets)
+    assert tail == pytest.approx((50.5 / 5.185) ** -1.35, rel=0.1)
+    assert {flow.seconds for flow in flows} == {None}
+
+
+def test_short_flows_the_other_way() -> None:
+    settings = Short(30, None, parse_length("12"), 0, 10, reverse=True)
+    back = replace(CHAIN, short=settings)
+    assert back.two_way
+    assert len(back.queues) == 6
+    assert [flow.like.path for flow in back.short_list()[:6]] == [
+        "DA",
+        "DA",
+        "BA",
+        "CB",
+        "DC",
+        "DA",
+    ]
+    assert [flow.path for flow in back.end_to_end()[5:]] == ["DA", "DA", "BA", "CB", "DC"]
+    there = replace(back, short=replace(settings, reverse=False))
+    assert not there.two_way
+    assert {flow.path for flow in there.end_to_end()} == {"AD", "AB", "BC", "CD"}
+
+
+def ended(length: str) -> ShortResult:
+    """The results of 20 short flows, which took 0.1, 0.2... 2 s for 10 kB each."""
+    settings = Short(2, None, parse_length(length), 0, 30, reverse=False)
+    scenario = replace(SCENARIO, short=settings)
+    flows = [Page(12 * S, number, 10_000, 0.1 * (number + 1)) for number in range(20)]
+    queue = [QueueSample(0, 0, 0, None)]
+    found = measure(
+        scenario, [queue], reading(10 * S), reading(30 * S), [None], pages=(), short=flows
+    ).short
+    assert found
+    starts = [flow.start_s for flow in scenario.short_list()]
+    assert found.started == sum(10 <= start_s < 30 for start_s in starts) > 20
+    return found
+
+
+def test_results_of_short_flows() -> None:
+    sized = ended("12")
+    assert sized.finished == 20
+    assert sized.goodput_mbps == pytest.approx(200_000 * 8 / 20 / 1e6)
+    assert sized.mean_response_s == pytest.approx(1.05)
+    assert sized.median_response_s == pytest.approx(1.0)
+    assert sized.p95_response_s == pytest.approx(1.9)
+    timed = replace(sized, mean_response_s=None, median_response_s=None, p95_response_s=None)
+    assert replace(ended("1s:2s"), started=sized.started) == timed
+
+
 def test_flows_come_and_leave_in_groups() -> None:
     both = replace(CHAIN, reverse=2, groups=Groups(size=1, join_s=100, leave_s=400))
     together, staged = replace(both, groups=None).flow_list(), both.flow_list()
@@ -336,6 +549,47 @@ def test_flows_come_and_leave_in_groups() -> None:
     assert {flow.stop_s for flow in together} == {None}
     stay = replace(both, groups=Groups(size=1, join_s=100, leave_s=None)).flow_list()
     assert {flow.stop_s for flow in stay} == {None}
+
+
+def test_stages_lie_between_arrivals_and_departures() -> None:
+    staged = replace(
+        SCENARIO,
+        groups=Groups(size=1, join_s=10, leave_s=25),
+        rtts_us=(80_000, 40_000),
+        start_spread_s=1.0,
+    )
+    assert replace(staged, groups=None).stage_times_s == []
+    assert staged.stage_times_s == [0, 10, 25, 30]
+    borders = [
+        reading(
+            at * S,
+            shaped_bytes=at * 4_000_000,
+            sent=at * 4000,
+            overflow=over,
+            drops=over,
+            flows=[replace(FLOW, acked_bytes=a), replace(FLOW, acked_bytes=b)],
+        )
+        for at, over, a, b in (
+            (0, 0, 0, 0),
+            (10, 0, 50_000_000, 0),
+            (25, 9, 100_000_000, 75_000_000),
+            (30, 9, 100_000_000, 125_000_000),
+        )
+    ]
+    queue = [QueueSample(i * S, i, 0, None) for i in range(30)]
+    stages = measure_stages(staged, [queue], borders)
+    assert [(stage.from_s, stage.until_s) for stage in stages] == [(0, 10), (10, 25), (25, 30)]
+    shares = [[(s.rtt_ms, s.flows, s.goodput_mbps) for s in stage.shares] for stage in stages]
+    assert shares[0] == [pytest.approx((80, 1, 40))]
+    assert shares[1] == [pytest.approx((80, 1, 80 / 3)), pytest.approx((40, 1, 40))]
+    assert shares[2] == [pytest.approx((40, 1, 80))]
+    links = [stage.links[0] for stage in stages]
+    assert [link.mean_queue_pkts for link in links] == [4.5, 17, 27]
+    assert [link.overflow_drops for link in links] == [0, 9, 0]
+    assert [link.utilization for link in links] == pytest.approx([0.5] * 3)
+    # Of flows with paths of their own, by path.
+    chain = replace(CHAIN, groups=Groups(size=1, join_s=10, leave_s=None))
+    assert chain.stage_times_s == [0, 10, 30]
 
 
 def udp(on_s: float | None, off_s: float | None) -> list[Stream]:
@@ -366,6 +620,19 @@ def test_udp_flows_are_on_and_off_for_exponential_times() -> None:
         assert times == sorted(times)
         assert times[0] >= 20
         assert times[-1] <= 220
+
+
+def test_udp_flows_are_on_and_off_for_times_of_pareto_s() -> None:
+    settings = Udp(50, 1_000_000, 2, 1, from_s=0, until_s=2000, shape=2.5)
+    streams = replace(CHAIN, udp=settings).stream_list()
+    ons = [off - on for stream in streams for on, off in stream.periods[1:-1]]
+    offs = [b[0] - a[1] for stream in streams for a, b in pairwise(stream.periods)]
+    for times, mean in ((ons, 2), (offs, 1)):
+        assert statistics.fmean(times) == pytest.approx(mean, rel=0.03)
+        assert min(times) == pytest.approx(mean * 1.5 / 2.5, rel=0.01)
+        least = min(times)
+        longer = sum(time_s > 2 * least for time_s in times) / len(times)
+        assert longer == pytest.approx(2**-2.5, rel=0.05)
 
 
 def test_the_rate_of_udp() -> None:
@@ -495,18 +762,15 @@ DEVICE = DeviceState(
     sent=0,
     received=0,
     dropped=0,
-    line_drops=0,
-    loss=0.0,
 )
 
 
 def verdict(**changes: object) -> list[str]:
     """Of a device that was DEVICE before and is changed after."""
     after = replace(DEVICE, **changes)  # type: ignore[arg-type]
-    before = replace(DEVICE, loss=after.loss)
     stacks = {"h1": {"Ip:InDiscards": 1}}
     return fidelity.check_devices(
-        Inspection({DEVICE.name: before}, stacks), Inspection({DEVICE.name: after}, stacks)
+        Inspection({DEVICE.name: DEVICE}, stacks), Inspection({DEVICE.name: after}, stacks)
     )
 
 
@@ -515,14 +779,20 @@ def test_devices() -> None:
     assert verdict(offloads=("gso",)) == ["h1-eth0 had offloads on: gso"]
     assert verdict(max_segments=40) == ["h1-eth0 let TCP join up to 40 segments"]
     assert verdict(dropped=3) == ["h1-eth0 dropped 3 packets"]
-    assert verdict(line_drops=4) == ["the delay line of h1-eth0 dropped 4 packets"]
+    assert verdict(line=LineState(lossy=False, came=9, lost=4)) == [
+        "the delay line of h1-eth0 dropped 4 packets"
+    ]
 
 
 def test_a_lossy_line_must_lose_its_share() -> None:
-    assert verdict(loss=0.01, sent=99_000, line_drops=1000) == []
-    assert verdict(loss=0.01, sent=99_000, line_drops=1100) == []
-    (reason,) = verdict(loss=0.01, sent=98_000, line_drops=2000)
-    assert reason == "h1-eth0 lost 2000 of 100000 packets, asked for 1.00%"
+    line = LineState(lossy=True, came=100_000, expected=1000.0, variance=990.0)
+    assert verdict(line=replace(line, lost=1000)) == []
+    assert verdict(line=replace(line, lost=1180)) == []
+    for lost in (2000, 800, 0):
+        (reason,) = verdict(line=replace(line, lost=lost))
+        assert reason == f"h1-eth0 lost {lost} of 100000 packets, asked for 1.00%"
+    idle = LineState(lossy=True)
+    assert verdict(line=idle) == []
 
 
 def test_losses_of_the_stack() -> None:
