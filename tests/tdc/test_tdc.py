@@ -59,7 +59,9 @@ def run(kernel: str) -> Run:
     chosen = ["--flavour", "debug"] if kernel == "debug" else ["--kernel", kernel]
     subprocess.run([ROOT / "lab/build", *chosen], check=True)
     command: list[str | Path] = [ROOT / "lab/run", *chosen, "--out", out, "--"]
-    command += ["env", f"PYTHONPATH={out}:{ROOT / 'tests/net'}", sys.executable, tdc() / "tdc.py"]
+    command += ["env", f"PYTHONPATH={out}:{ROOT / 'tests/net'}"]
+    # unbuffered: that each case is named shows lab/run that it does not hang
+    command += [sys.executable, "-u", tdc() / "tdc.py"]
     command += ["--file", "cases.json", "--format", "xunit", "--outfile", "results.xml"]
     done = subprocess.run(command, cwd=out, capture_output=True, text=True)
     (out / "log").write_text(done.stdout + done.stderr)
