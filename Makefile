@@ -107,16 +107,17 @@ GUEST_SUITES := debug net linux-6.1 linux-7.2
 SUITES := $(GUEST_SUITES) $(HOST_SUITES)
 TESTS := $(SUITES:%=test-%)
 
-# As many suites at a time as there are processors, but bench, which measures, alone; all
-# kernels are there before. A suite that fails does not keep the others from being run; the
+# As many suites at a time as there are processors, but those alone that measure or know how
+# long something may take; all kernels are there before. A suite that fails does not keep the others from being run; the
 # summary counts what passed and failed, and misses a suite that left no results.
+ALONE := test-bench test-lab
 JOBS ?= $(shell nproc)
 test: .venv
 	@rm -rf $(JUNIT)
 	@mkdir -p $(JUNIT)
 	-lab/build && lab/build --flavour debug && lab/build --kernel 6.1 && lab/build --kernel 7.2
-	-@$(MAKE) --no-print-directory test-bench
-	@printf '%s\n' $(filter-out test-bench,$(TESTS)) | xargs -P $(JOBS) -I NAME sh -c \
+	-@$(MAKE) --no-print-directory -k $(ALONE)
+	@printf '%s\n' $(filter-out $(ALONE),$(TESTS)) | xargs -P $(JOBS) -I NAME sh -c \
 		'echo "make NAME ..."; $(MAKE) --no-print-directory NAME >$(JUNIT)/NAME.log 2>&1; cat $(JUNIT)/NAME.log'
 	@$(PYTHON) tests/summary.py $(SUITES:%=$(JUNIT)/%.xml)
 
@@ -132,7 +133,7 @@ test-tdc: OPTIONS = $(TDC:%=--on %)
 
 # Within the lab's guest, on one kernel after the other: all of tests/net, but on
 # other releases only what a kernel's interfaces have a say in.
-INTERFACES := devices netlink packets parents pert rttlabel shown super
+INTERFACES := devices netlink packets parents pert rttlabel shown super xqm
 NET = tests/net
 test-linux-6.1 test-linux-7.2: NET = $(INTERFACES:%=tests/net/test_%.py)
 test-debug: KERNEL := --flavour debug
