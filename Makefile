@@ -5,7 +5,7 @@
 # make uninstall   take them away again
 # make demo        from nothing to a page of figures: out/demo/index.html
 # make test        every test; ends with "N passed, 0 failed"
-# make test-NAME   one suite of: lint unit report lab experiment bench stock,
+# make test-NAME   one suite of: lint unit report lab experiment bench stock tdc,
 #                  and in the lab: net debug linux-6.1 linux-7.2
 # make lab         the virtual-time kernel that lab/run needs
 # make clean       remove what was built here (the cache folder stays)
@@ -111,7 +111,7 @@ demo: .venv lab
 
 ## Tests
 
-HOST_SUITES := stock experiment lab report unit lint bench
+HOST_SUITES := stock tdc experiment lab report unit lint bench
 GUEST_SUITES := debug net linux-6.1 linux-7.2
 SUITES := $(GUEST_SUITES) $(HOST_SUITES)
 TESTS := $(SUITES:%=test-%)
@@ -131,10 +131,14 @@ test: .venv
 	@$(PYTHON) tests/summary.py $(SUITES:%=$(JUNIT)/%.xml)
 
 $(TESTS): .venv
-test-lint test-lab test-experiment test-bench test-net: lab
+test-lint test-lab test-experiment test-bench test-net test-tdc: lab
 
 $(HOST_SUITES:%=test-%): test-%:
-	$(PYTEST) --junitxml=$(JUNIT)/$*.xml tests/$*
+	$(PYTEST) --junitxml=$(JUNIT)/$*.xml tests/$* $(OPTIONS)
+
+# tc's own tests, on these kernels. There are 6.1, four times as slow, and debug, too.
+TDC ?= 6.12 7.2
+test-tdc: OPTIONS = $(TDC:%=--on %)
 
 # Within the lab's guest, on one kernel after the other: all of tests/net, but on
 # other releases only what a kernel's interfaces have a say in.

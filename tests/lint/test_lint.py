@@ -48,8 +48,9 @@ CHECKPATCH_EXEMPT = (
     ),
 )
 
-# pyproject.toml's pythonpath: where Python files of one folder find those of another.
-SHARED_FOLDERS = ("mininet", "lab", "tests/stock")
+# pyproject.toml's pythonpath, and in the lab tests/net: where Python files of one folder find
+# those of another.
+SHARED_FOLDERS = ("mininet", "lab", "tests/stock", "tests/net")
 
 # Prose, data and lists carry no licence line of their own.
 NO_SPDX = ("*.md", "*.txt", "*.in", "*.json", "*.csv", "*.svg", "*.png", "*.gitignore", "LICENSE")
