@@ -117,8 +117,8 @@ SUITES := $(GUEST_SUITES) $(HOST_SUITES)
 TESTS := $(SUITES:%=test-%)
 
 # As many suites at a time as there are processors, but those alone that measure or know how
-# long something may take; all kernels are there before. A suite that fails does not keep the others from being run; the
-# summary counts what passed and failed, and misses a suite that left no results.
+# long something may take; all kernels are there before. A suite that fails does not keep the
+# others from being run; the summary misses one that left no results.
 ALONE := test-bench test-lab
 JOBS ?= $(shell nproc)
 test: .venv
