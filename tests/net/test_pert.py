@@ -603,7 +603,7 @@ def test_per_host_per_route_and_per_socket(way: Way) -> None:
 
 def test_switching_under_load(way: Way) -> None:
     """While packets are under way, and some of them lost."""
-    way.takes(BASE_MS, "rate 20mbit loss 0.2%")
+    way.takes(BASE_MS, "rate 20mbit loss 0.5%")
     flows = [way.connect("reno") for _ in range(4)]
     for name in ("pert", "cubic", "pert_pi", "pert", "vegas", "pert_pi", "reno") * 5:
         for flow in flows:
@@ -614,7 +614,7 @@ def test_switching_under_load(way: Way) -> None:
     for flow in flows:
         flow.run(0.1)
         assert flow.received == flow.sent
-        assert flow.info(RETRANSMITTED) > 0
+    assert sum(flow.info(RETRANSMITTED) for flow in flows) > 0
 
 
 def test_thousands_of_short_connections(way: Way) -> None:
