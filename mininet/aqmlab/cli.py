@@ -61,6 +61,7 @@ def add_common_options(parser: Parser) -> None:
         metavar="PACKETS",
         help="most that a flow may have in flight: the receiver offers no larger window",
     )
+    add("--quickack", action="store_true", help="each packet is acknowledged at once, as in ns-2")
     add("--duration", required=True, type=checked(parse_seconds), help="s, from the first start")
     add("--warmup", required=True, type=checked(parse_seconds), help="s of it not measured")
     add(
@@ -222,6 +223,7 @@ def scenario_of(parser: Parser, args: argparse.Namespace, **network: Any) -> Sce
         ipv6=args.ipv6,
         initcwnd=args.initcwnd,
         window=args.window,
+        quickack=args.quickack,
         duration_s=args.duration,
         warmup_s=args.warmup,
         cc=args.cc,

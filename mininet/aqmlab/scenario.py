@@ -221,6 +221,7 @@ class Scenario:
     label: str = "none"  # where FIFA's labels come from
     rtt_error: float = 0.0  # 0..1, by which they are falsified at most
     reverse: int = 0  # flows the other way, each on the path of a flow
+    quickack: bool = False  # each packet is acknowledged, not every other one
     groups: Groups | None = None
     web: Web | None = None
     udp: Udp | None = None

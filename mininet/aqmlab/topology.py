@@ -31,7 +31,7 @@ from .netlink import AddressWithPrefix, Network, Route
 from .scenario import US_PER_S, Flow, Queue, Scenario
 from .tc import Labels, Shaper, fq
 
-RTAX_WINDOW, RTAX_INITCWND = 3, 11
+RTAX_WINDOW, RTAX_INITCWND, RTAX_QUICKACK = 3, 11, 15
 
 Params = Mapping[str, Any]  # of a device
 Metrics = Mapping[int, int]  # of a route, by RTAX number
@@ -240,16 +240,17 @@ class Chain(Topo):  # type: ignore[misc]
 
         flows = scenario.end_to_end()
         # The receiver's window is what clamps a flow: by its route at first, then by traffic.py.
+        acks = {RTAX_QUICKACK: 1} if scenario.quickack else {}
         clamp = {RTAX_WINDOW: scenario.window * scenario.max_segment} if scenario.window else {}
         for leave in sorted({flow.leave for flow in flows}):
             ack_labels = {"labels": own} if scenario.two_way else {}  # ACKs meet a queue, too
             self._add_host(
-                sink_name(leave), leave, clamp, lossy if leave == last else {}, ack_labels
+                sink_name(leave), leave, clamp | acks, lossy if leave == last else {}, ack_labels
             )
         first = {RTAX_INITCWND: scenario.initcwnd} if scenario.initcwnd else {}
         for (entry, rtt_us), name in source_names(flows).items():
             line = {"delay_s": rtt_us / US_PER_S, "labels": own}
-            self._add_host(name, entry, first, {}, line)
+            self._add_host(name, entry, first | acks, {}, line)
 
         for entry in sorted({stream.entry for stream in scenario.stream_list()}):
             paced = {"paced_bytes": scenario.frame_bytes, "labels": own}

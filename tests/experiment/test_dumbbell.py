@@ -111,6 +111,20 @@ def test_a_clamped_flow_sends_its_window_each_round_trip(lab: Lab) -> None:
             assert sent == pytest.approx(64, rel=0.02)
 
 
+def test_quickack_answers_each_packet(lab: Lab) -> None:
+    """Where flows go both ways, all ACKs meet a queue, and are counted there."""
+    options = "--rate 10mbit --rtt 50ms --flows 4 --window 20 --reverse 1 --duration 9 --warmup 4"
+
+    def back_per_packet(more: str) -> float:
+        done = lab.dumbbell(options + more, "pfifo")
+        assert done.status == 0, done.errors
+        arrivals: float = done.metrics["reverse"]["arrivals"] / done.metrics["arrivals"]
+        return arrivals
+
+    assert back_per_packet(" --quickack") == pytest.approx(1, abs=0.01)
+    assert back_per_packet("") < 0.7
+
+
 def test_short_rtts_win_and_the_null_model_knows(lab: Lab) -> None:
     done = lab.dumbbell(
         "--rate 16mbit --rtt 20ms,160ms --flows 8 --duration 40 --warmup 10", "pie limit 120"

@@ -26,9 +26,13 @@ PORT = 5001
 ADDRESS = {socket.AF_INET: "10.9.0.2", socket.AF_INET6: "fd09::2"}
 PERTS = ("pert", "pert_pi")
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
+SO_MAX_PACING_RATE = 47
 TCP_NOTSENT_LOWAT, TCP_CC_INFO = 25, 26
 BUFFER = 16 << 20  # bytes
 WINDOW_BYTES = 256 << 10  # so that no window grows beyond some hundred packets
+PACED = 12_000_000  # bit/s
+ETH_P_ALL = 3
+ETHERNET_MTU = 1514  # bytes, with the header
 CHUNK = bytes(1 << 20)
 SCRAP = bytearray(4 << 20)
 AHEAD = 128 << 10  # bytes that wait for the window: never none
@@ -40,7 +44,7 @@ QUIET_S = 0.5  # until the last packet has arrived and been answered
 # of queueing delay and 1 above.
 CERTAIN = {"weight": 0, "tmin": 5000, "tmax": 5001, "pmax": 1_000_000}
 # Offsets in struct tcp_info, linux/tcp.h
-SSTHRESH, WINDOW = 76, 80
+UNACKED, SSTHRESH, WINDOW, RETRANSMITTED = 24, 76, 80, 100
 
 EVENT = re.compile(
     r" (\d+\.\d+): pert_decide: sport=(\d+) dport=\d+: base=(\d+) average=(\d+) window=(\d+)"
@@ -96,18 +100,26 @@ class Flow:
             end.setblocking(False)
         self.sent = self.received = 0
 
-    def run(self, seconds: float) -> None:
-        """Send as fast as the window lets; then wait until all has arrived."""
+    def push(self, seconds: float) -> None:
+        """Send as fast as the window lets."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.take()
             with contextlib.suppress(BlockingIOError):
                 self.sent += self.sender.send(CHUNK)
             time.sleep(STEP_S)
+
+    def run(self, seconds: float) -> None:
+        """Send as fast as the window lets; then wait until all has arrived."""
+        self.push(seconds)
         while self.received < self.sent:
             time.sleep(STEP_S)
             self.take()
         time.sleep(QUIET_S)
+
+    def pace(self, rate: int) -> None:
+        """From now on send no faster than RATE, bit/s."""
+        self.sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, rate // 8)
 
     def send(self, count: int) -> None:
         """So many bytes, at once."""
@@ -179,6 +191,28 @@ class Way:
     def delays_acks(self, yes: bool) -> None:
         """Whether the receiver, over IPv4, waits for a second segment, or until it is read."""
         on("receiver", "ip", f"route change 10.9.0.0/24 dev far quickack {int(not yes)}")
+
+    def joins_segments(self) -> None:
+        """From now on hosts hand down, and get, many segments in one packet."""
+        for name, device, _ in HOSTS:
+            with self.hosts[name]:
+                words = ["ethtool", "-K", device, "tso", "on", "gso", "on", "gro", "on"]
+                subprocess.run(words, check=True, capture_output=True)
+
+    @contextlib.contextmanager
+    def longest(self) -> Iterator[list[int]]:
+        """The longest packet that arrives meanwhile: headers and all, bytes."""
+        found: list[int] = []
+        with self.hosts["receiver"]:
+            tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        with tap:
+            tap.setblocking(False)
+            yield found
+            lengths = [0]
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    lengths.append(tap.recv_into(SCRAP, 1, socket.MSG_TRUNC))
+        found.append(max(lengths))
 
     @contextlib.contextmanager
     def marking(self) -> Iterator[None]:
@@ -489,20 +523,59 @@ def test_an_idle_connection_forgets_its_queue(way: Way) -> None:
 
 @pytest.mark.parametrize("family", ADDRESS, ids=lambda family: family.name)
 @pytest.mark.parametrize("control", PERTS)
+@pytest.mark.parametrize("how", ["alone", "joined", "lossy"])
 def test_a_link_is_filled_and_its_queue_kept_short(
-    way: Way, control: str, family: socket.AddressFamily
+    way: Way, how: str, control: str, family: socket.AddressFamily
 ) -> None:
-    """With offloads, SACK and pacing as the kernel has them, over IPv4 and IPv6."""
-    way.takes(BASE_MS, "rate 50mbit")
+    """Over IPv4 and IPv6; by segments that go alone, or joined by TSO, or are lost, with SACK."""
+    if how == "joined":
+        way.joins_segments()
+    way.takes(BASE_MS, "rate 20mbit" + (" loss 0.2%" if how == "lossy" else ""))
     flow = way.connect(control, family)
-    flow.run(5)
+    flow.run(3)
     sent = flow.sent
     decisions()
-    flow.run(10)
+    with way.longest() as longest:
+        flow.run(5)
     seen = decisions()
-    assert (flow.sent - sent) * 8 > 0.25 * 50e6 * 10
+    assert (flow.sent - sent) * 8 > 0.25 * 20e6 * 5
     assert sorted(one.delay for one in seen)[len(seen) // 2] < 20
     assert flow.cc_info()[0] == 1
+    assert (longest[0] > ETHERNET_MTU) == (how == "joined")
+    assert (flow.info(RETRANSMITTED) > 0) == (how == "lossy")
+
+
+def test_pacing_holds(way: Way) -> None:
+    """A sender that paces itself below the rate of the link makes no queue, and sees none."""
+    way.takes(BASE_MS, "rate 20mbit")
+    flow = way.connect("pert")
+    flow.pace(PACED)
+    flow.run(1)
+    decisions()
+    before = flow.received
+    flow.push(5)
+    assert 0.9 * PACED < (flow.received - before) * 8 / 5 < PACED
+    flow.run(0)
+    seen = decisions()
+    assert max(one.delay for one in seen) < 1
+    assert not any(one.respond for one in seen)
+
+
+def test_compressed_acks(way: Way) -> None:
+    """ACKs that come in bunches count with half the time from one to the next; the base holds."""
+    on("receiver", "tc", "qdisc add dev far root netem limit 100000 slot 8ms 8ms")
+    flow = way.connect("pert")
+    flow.pace(PACED)  # or all data would come in such bunches, and none would wait
+    flow.run(5)
+    decisions()
+    flow.run(5)
+    seen = decisions()
+    assert sum(one.delay for one in seen) / len(seen) == pytest.approx(4, rel=0.2)
+    assert not any(one.respond for one in seen)
+    on("receiver", "tc", "qdisc change dev far root netem limit 100000 slot 32ms 32ms")
+    flow.run(5)
+    assert any(one.respond for one in decisions())
+    assert BASE_MS <= flow.cc_info()[3] / 1000 < BASE_MS + 1
 
 
 def test_parameters_are_kept_within_their_limits(way: Way, module: Set) -> None:
@@ -529,12 +602,19 @@ def test_per_host_per_route_and_per_socket(way: Way) -> None:
 
 
 def test_switching_under_load(way: Way) -> None:
-    flow = way.connect("reno")
+    """While packets are under way, and some of them lost."""
+    way.takes(BASE_MS, "rate 20mbit loss 0.5%")
+    flows = [way.connect("reno") for _ in range(4)]
     for name in ("pert", "cubic", "pert_pi", "pert", "vegas", "pert_pi", "reno") * 5:
-        flow.control = name
-        flow.run(0.05)
-        assert flow.control == name
-    assert flow.received == flow.sent
+        for flow in flows:
+            flow.push(0.02)
+            assert flow.info(UNACKED) > 0
+            flow.control = name
+            assert flow.control == name
+    for flow in flows:
+        flow.run(0.1)
+        assert flow.received == flow.sent
+    assert sum(flow.info(RETRANSMITTED) for flow in flows) > 0
 
 
 def test_thousands_of_short_connections(way: Way) -> None:
@@ -569,12 +649,12 @@ def test_ss_shows_it(way: Way) -> None:
 
 def test_goes_when_no_socket_uses_it(way: Way) -> None:
     flow = way.connect("pert")
-    flow.run(0.2)
+    flow.push(0.2)
     refused = subprocess.run(["rmmod", "tcp_pert"], capture_output=True, text=True)
     assert "in use" in refused.stderr
-    flow.run(0.2)
+    flow.push(0.2)
     flow.control = "reno"
-    flow.run(0.1)
+    flow.push(0.1)
     # KASAN takes whatever module is loaded next, to the same place, for an overrun.
     if "CONFIG_KASAN=y" not in gzip.decompress(Path("/proc/config.gz").read_bytes()).decode():
         EVENTS.write_text("0")
