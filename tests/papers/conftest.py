@@ -147,6 +147,7 @@ def run_folder(path: Path, scenario: dict[str, Any], rows: list[str]) -> Path:
         "scenario": {"links": [], "mtu": 1000, "duration_s": 6.0, "warmup_s": 3.0, **scenario},
         "provenance": {
             "kernel": "6.12.1",
+            "clock": "virtual",
             "sysctls": {"a": "1"},
             "modules": {"sch_rem": {"srcversion": "ABC"}, "tcp_cdg": {"window": "8"}},
         },

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import json
 import math
 import random
 import re
@@ -30,6 +31,7 @@ from papers.schema import FOLDER, Figure, FigureError, load_figure, load_figures
 from report.papers import write_report
 
 FIGURES = load_figures()
+SECONDS = range(1, 13)  # of flent's file
 SCRIPTS = {"mininet/dumbbell.py": dumbbell, "mininet/multihop.py": multihop}
 
 
@@ -455,6 +457,48 @@ def test_the_page_tells_of_older_laws(folder: Path, monkeypatch: pytest.MonkeyPa
     assert "older laws" not in write_report(out, folder).read_text()
     monkeypatch.setattr(plan, "law_digest", lambda module: f"new {module}")
     assert "2 of the results were made with older laws" in write_report(out, folder).read_text()
+
+
+# Flent
+
+
+@pytest.fixture
+def flent_file(tmp_path: Path) -> Path:
+    """Of a run of two flows for twelve seconds, its queue growing by a packet each second."""
+    rows = [f"{tick / 10:.3f},queue_pkts,0,,{tick // 10}" for tick in range(121)]
+    rows += [f"{time}.000,goodput_mbps,,{flow},{0.5 + flow}" for time in SECONDS for flow in (0, 1)]
+    links = [{"rate_bps": 1_014_000, "qdisc": "rem", "loss": 0.0}]
+    scenario = {"links": links, "rtts_us": [20000, 30000], "ipv6": False, "seed": 1}
+    folder = run_folder(tmp_path / "run", scenario, rows)
+    file = tmp_path / "run.flent.gz"
+    words = [sys.executable, "mininet/flent_data.py", str(folder), str(file)]
+    subprocess.run(words, cwd=ROOT, check=True)
+    return file
+
+
+def test_flent_finds_its_numbers(flent_file: Path) -> None:
+    found = json.loads(gzip.decompress(flent_file.read_bytes()))
+    assert found["x_values"] == list(SECONDS)
+    assert found["results"]["TCP upload::2"] == [1.5] * 12
+    assert found["results"]["TCP upload sum"] == [2] * 12
+    assert found["results"]["Ping (ms) ICMP"][:3] == [20, 28, 36]
+    assert found["raw_values"]["qdisc_stats_AB"][10] == {
+        "t": 1_800_000_001,
+        "backlog_pkts": 1,
+        "backlog_bytes": 1014,
+        "delay": 8.0,
+    }
+
+
+@pytest.mark.parametrize("plot", ["totals", "upload", "delay"])
+def test_flent_opens_it(flent_file: Path, plot: str) -> None:
+    flent = str(Path(sys.executable).with_name("flent"))
+    image = flent_file.with_name(f"{plot}.svg")
+    words = [flent, "-i", str(flent_file), "-p", plot, "-o", str(image)]
+    done = subprocess.run(words, cwd=flent_file.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not re.search("ERROR|WARNING", done.stdout + done.stderr)
+    assert "<path" in image.read_text()
 
 
 # Everything together, in the lab
