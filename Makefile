@@ -124,16 +124,23 @@ verify: .venv lab
 
 ## Tests
 
-HOST_SUITES := lint unit report papers lab experiment bench stock
-GUEST_SUITES := net debug linux-6.1 linux-7.2
-SUITES := $(HOST_SUITES) $(GUEST_SUITES)
+HOST_SUITES := stock experiment lab papers report unit lint bench
+GUEST_SUITES := debug net linux-6.1 linux-7.2
+SUITES := $(GUEST_SUITES) $(HOST_SUITES)
 TESTS := $(SUITES:%=test-%)
 
-# A suite that fails does not keep the others from being run; the summary counts
-# what passed and failed, and misses a suite that left no results.
+# As many suites at a time as there are processors, but those alone that measure or know how
+# long something may take; all kernels are there before. A suite that fails does not keep the others from being run; the
+# summary counts what passed and failed, and misses a suite that left no results.
+ALONE := test-bench test-lab
+JOBS ?= $(shell nproc)
 test: .venv
 	@rm -rf $(JUNIT)
-	-@$(MAKE) --no-print-directory -k $(TESTS)
+	@mkdir -p $(JUNIT)
+	-lab/build && lab/build --flavour debug && lab/build --kernel 6.1 && lab/build --kernel 7.2
+	-@$(MAKE) --no-print-directory -k $(ALONE)
+	@printf '%s\n' $(filter-out $(ALONE),$(TESTS)) | xargs -P $(JOBS) -I NAME sh -c \
+		'echo "make NAME ..."; $(MAKE) --no-print-directory NAME >$(JUNIT)/NAME.log 2>&1; cat $(JUNIT)/NAME.log'
 	@$(PYTHON) tests/summary.py $(SUITES:%=$(JUNIT)/%.xml)
 
 $(TESTS): .venv
@@ -144,7 +151,7 @@ $(HOST_SUITES:%=test-%): test-%:
 
 # Within the lab's guest, on one kernel after the other: all of tests/net, but on
 # other releases only what a kernel's interfaces have a say in.
-INTERFACES := devices netlink packets parents pert rttlabel shown super
+INTERFACES := devices netlink packets parents pert rttlabel shown super xqm
 NET = tests/net
 test-linux-6.1 test-linux-7.2: NET = $(INTERFACES:%=tests/net/test_%.py)
 test-debug: KERNEL := --flavour debug

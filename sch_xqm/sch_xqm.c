@@ -449,25 +449,40 @@ static struct xqm_flow *xqm_classify(struct Qdisc *sch, struct sk_buff *skb,
 /* Write a code point, the ECN bits kept; is the packet one that has it now? */
 static bool xqm_write_dscp(struct sk_buff *skb, u8 dscp)
 {
-	__be16 protocol = aqm_protocol(skb);
-	unsigned int end = skb_network_offset(skb);
+	unsigned int start = skb_network_offset(skb);
 
-	switch (protocol) {
+	switch (aqm_protocol(skb)) {
 	case htons(ETH_P_IP):
-		end += sizeof(struct iphdr);
-		if (!pskb_may_pull(skb, end) || skb_try_make_writable(skb, end))
+		if (skb_ensure_writable(skb, start + sizeof(struct iphdr)))
 			return false;
 		ipv4_change_dsfield(ip_hdr(skb), INET_ECN_MASK, dscp << 2);
 		return true;
 	case htons(ETH_P_IPV6):
-		end += sizeof(struct ipv6hdr);
-		if (!pskb_may_pull(skb, end) || skb_try_make_writable(skb, end))
+		if (skb_ensure_writable(skb, start + sizeof(struct ipv6hdr)))
 			return false;
 		ipv6_change_dsfield(ipv6_hdr(skb), INET_ECN_MASK, dscp << 2);
 		return true;
 	default:
 		return false;
 	}
+}
+
+/* What share of a flow's packets is hidden, Q32. */
+static u64 xqm_hidden(const struct xqm_sched_data *q,
+		      const struct xqm_flow *flow)
+{
+	if (q->options.hide == TC_XQM_HIDE_OFF)
+		return 0;
+	return xqm_hidden_share(&q->params, flow);
+}
+
+/* Is a packet of this flow to be hidden? */
+static bool xqm_hides(const struct xqm_sched_data *q,
+		      const struct xqm_flow *flow)
+{
+	u64 share = xqm_hidden(q, flow);
+
+	return share && (share == AQM_PROB_ONE || get_random_u32() < share);
 }
 
 /*
@@ -529,9 +544,7 @@ static int xqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 			      !alone && aqm_hit_of(&q->queue, odds.part,
 						   odds.whole), now);
 	if (q->options.hide != TC_XQM_HIDE_OFF && !aqm_dropped(verdict))
-		hidden = xqm_hide(q, skb, !alone &&
-				  xqm_hides(&q->params, flow,
-					    get_random_u32()));
+		hidden = xqm_hide(q, skb, !alone && xqm_hides(q, flow));
 	trace_xqm_decide(sch, length, name, flow, alone, hidden, verdict);
 
 	lost = aqm_dropped(verdict) || verdict == AQM_MARK;
@@ -571,6 +584,7 @@ static void xqm_start(struct xqm_sched_data *q)
 {
 	memset(q->class, 0, XQM_CLASSES * sizeof(*q->class));
 	q->last = NULL;
+	q->shown_count = 0;
 	xqm_restart(&q->params, &q->vars, aqm_now_exactly(&q->queue));
 }
 
@@ -713,12 +727,16 @@ static int xqm_parse_options(struct xqm_options *options,
 	return 0;
 }
 
-/* The table for so many flows. */
+/* Places of the table for so many flows. */
+static u32 xqm_places(const struct xqm_options *options)
+{
+	return roundup_pow_of_two(options->flows);
+}
+
 static struct aqm_flows *xqm_create_flows(const struct xqm_options *options)
 {
 	BUILD_BUG_ON(sizeof(struct xqm_entry) > 256);
-	return aqm_flows_create(roundup_pow_of_two(options->flows),
-				sizeof(struct xqm_entry));
+	return aqm_flows_create(xqm_places(options), sizeof(struct xqm_entry));
 }
 
 /* Does what was measured before mean nothing any more? */
@@ -767,7 +785,7 @@ static int xqm_change(struct Qdisc *sch, struct nlattr *opt,
 	      xqm_parse_options(&options, &shared, tb, extack);
 	if (err)
 		return err;
-	if (options.flows != q->options.flows) {
+	if (xqm_places(&options) != xqm_places(&q->options)) {
 		flows = xqm_create_flows(&options);
 		if (!flows) {
 			NL_SET_ERR_MSG_MOD(extack,
@@ -782,7 +800,6 @@ static int xqm_change(struct Qdisc *sch, struct nlattr *opt,
 	if (flows) {
 		swap(q->flows, flows);
 		xqm_start(q);
-		q->shown_count = 0;
 	}
 	sch_tree_unlock(sch);
 	aqm_flows_destroy(flows);
@@ -877,13 +894,25 @@ static int xqm_put_options(struct Qdisc *sch, struct sk_buff *skb)
 	return 0;
 }
 
-/* The last packet's flow, or class of flows, at present: p, Q32. */
-static u64 xqm_last_probability(struct xqm_sched_data *q)
+/* A control at present. It is a copy: looking must not change what is decided. */
+static struct xqm_flow xqm_at_present(const struct xqm_sched_data *q,
+				      const struct xqm_flow *flow)
 {
+	struct xqm_flow now = *flow;
+
+	xqm_flow_advance(&q->params, &q->vars, &now);
+	return now;
+}
+
+/* The last packet's flow, or class of flows, at present: p, Q32. */
+static u64 xqm_last_probability(const struct xqm_sched_data *q)
+{
+	struct xqm_flow now;
+
 	if (!q->last || !xqm_is_recent(&q->vars, q->last->bin))
 		return 0;
-	xqm_flow_advance(&q->params, &q->vars, q->last);
-	return aqm_probability(xqm_odds(q->last));
+	now = xqm_at_present(q, q->last);
+	return aqm_probability(xqm_odds(&now));
 }
 
 /* Flows within the period that are too many to be shown. */
@@ -967,13 +996,15 @@ static u32 xqm_note(const struct xqm_sched_data *q, u32 first, u32 end,
 
 	for (; first < end && count < room; first++) {
 		const struct xqm_flow *flow;
+		struct xqm_flow now;
 		u64 name;
 
 		flow = xqm_control_at(q, first, &name);
 		if (!name)
 			continue;
+		now = xqm_at_present(q, flow);
 		noted[count++] = (struct xqm_shown){
-			.weight = flow->window + flow->count[flow->slot],
+			.weight = now.window + now.count[now.slot],
 			.place = first,
 			.name = name,
 		};
@@ -999,7 +1030,7 @@ static void xqm_survey(struct Qdisc *sch)
 	sch_tree_unlock(sch);
 	if (!room)
 		return;
-	noted = kvmalloc_array(room, sizeof(*noted), GFP_KERNEL);
+	noted = kvmalloc_array(room, sizeof(*noted), GFP_KERNEL_ACCOUNT);
 	if (!noted)
 		return;
 
@@ -1050,18 +1081,6 @@ static int xqm_dump_class(struct Qdisc *sch, unsigned long class,
 	return 0;
 }
 
-/* What share of a flow's packets is hidden, Q32. */
-static u64 xqm_hidden_share(const struct xqm_sched_data *q,
-			    const struct xqm_flow *flow)
-{
-	if (q->options.hide == TC_XQM_HIDE_OFF || flow->rate > 0 ||
-	    !flow->responsive || !flow->quiescent)
-		return 0;
-	if (q->options.hide == TC_XQM_HIDE_ONOFF)
-		return AQM_PROB_ONE;
-	return mul_u64_u64_div_u64(-flow->rate, AQM_PROB_ONE, flow->quiescent);
-}
-
 /*
  * The loss rate that the flow must see elsewhere: eq. (16) for the throughput it
  * has, less what is imposed here, Q48.
@@ -1094,7 +1113,7 @@ static int xqm_put_flow(struct sk_buff *skb, const struct xqm_sched_data *q,
 	       aqm_put_stat(skb, TCA_XQM_CLASS_EXOGENOUS,
 			    xqm_exogenous(flow) >> to_prob) ?:
 	       aqm_put_stat(skb, TCA_XQM_CLASS_HIDDEN,
-			    xqm_hidden_share(q, flow)) ?:
+			    xqm_hidden(q, flow)) ?:
 	       aqm_put_stat(skb, TCA_XQM_CLASS_WEIGHT, flow->weight);
 }
 
@@ -1103,7 +1122,7 @@ static int xqm_dump_class_stats(struct Qdisc *sch, unsigned long class,
 {
 	struct xqm_sched_data *q = qdisc_priv(sch);
 	const struct xqm_shown *shown;
-	struct xqm_flow *flow;
+	struct xqm_flow *flow, now;
 	struct nlattr *nest;
 	u64 name;
 	int err = 0;
@@ -1119,8 +1138,8 @@ static int xqm_dump_class_stats(struct Qdisc *sch, unsigned long class,
 	xqm_update(sch, aqm_now_exactly(&q->queue));
 	flow = xqm_control_at(q, shown->place, &name);
 	if (name == shown->name) {
-		xqm_flow_advance(&q->params, &q->vars, flow);
-		err = xqm_put_flow(d->skb, q, flow);
+		now = xqm_at_present(q, flow);
+		err = xqm_put_flow(d->skb, q, &now);
 	}
 	sch_tree_unlock(sch);
 

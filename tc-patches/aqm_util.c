@@ -164,6 +164,8 @@ static void refuse(const struct aqm_field *f, const char *arg)
 		fputs(takes[f->form], stderr);
 	if (f->form == AQM_WORD_TIME)
 		fprintf(stderr, " or %s", takes[AQM_TIME]);
+	else if (f->form == AQM_RATE && f->symbol)
+		fprintf(stderr, " or %s", f->symbol);
 	fprintf(stderr, ", not \"%s\".\n", arg);
 }
 

@@ -564,21 +564,20 @@ static inline struct aqm_odds xqm_odds(const struct xqm_flow *flow)
 }
 
 /**
- * xqm_hides() - are a packet's losses elsewhere to be hidden?
+ * xqm_hidden_share() - how many of a flow's packets are not to be lost elsewhere
  * @params: parameters
- * @flow: its flow, advanced to the present
- * @random: uniform over 32 bits
+ * @flow: the flow, advanced to the present
  *
- * Return: true while q <= 0; with @params->smooth, with probability -q / qhat.
+ * Return: Q32: all while q <= 0; with @params->smooth, -q / qhat, rounded down.
  */
-static inline bool xqm_hides(const struct xqm_params *params,
-			     const struct xqm_flow *flow, u32 random)
+static inline u64 xqm_hidden_share(const struct xqm_params *params,
+				   const struct xqm_flow *flow)
 {
 	if (!flow->responsive || !flow->quiescent || flow->rate > 0)
-		return false;
-	if (!params->smooth)
-		return true;
-	return random * (flow->quiescent >> 16) < (u64)-flow->rate << 16;
+		return 0;
+	if (!params->smooth || -flow->rate >= (s64)flow->quiescent)
+		return AQM_PROB_ONE;
+	return mul_u64_u64_div_u64(-flow->rate, AQM_PROB_ONE, flow->quiescent);
 }
 
 /**

@@ -46,4 +46,5 @@ def abandoned(before: set[Path]) -> list[Path]:
         folder
         for folder in folders() - before
         if not Path("/proc", folder.name.split("-")[1]).exists()
+        and folder.exists()  # not only just tidied up
     ]

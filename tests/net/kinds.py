@@ -1076,7 +1076,7 @@ XQM = Kind(
         "rtt soon": 'Error: "rtt" takes auto|label or a time such as 2ms, not "soon".',
         "rtt 61s": "Error: sch_xqm: rtt must be 1us to 60s, if it is a time.",
         "share 11mbit": "Error: sch_xqm: share must be 8kbit to bandwidth, or 0 for the fair one.",
-        "share half": 'Error: "share" takes a rate such as 64mbit, not "half".',
+        "share half": 'Error: "share" takes a rate such as 64mbit or auto, not "half".',
         "hide all": 'Error: "hide" takes off|onoff|smooth, not "all".',
         "hide-by fec": 'Error: "hide-by" takes dscp|copy, not "fec".',
         "hide-dscp 0": "Error: sch_xqm: hide-dscp must be a DSCP, 1 to 63.",

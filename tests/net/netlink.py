@@ -114,17 +114,20 @@ class Netlink:
 
     def request(self, kind: int, flags: int, body: bytes) -> list[bytes]:
         """Send a request; return the bodies of what is answered, or raise Refusal."""
+        return list(self._answers(kind, flags, body))
+
+    def _answers(self, kind: int, flags: int, body: bytes) -> Iterator[bytes]:
+        """The same, the kernel's next part asked for as it is needed."""
         header = struct.pack("=IHHII", 16 + len(body), kind, flags | NLM_F_REQUEST, 0, 0)
         self._socket.send(header + body)
-        answers: list[bytes] = []
         while True:
             for kind, flags, body in self._messages():
                 if kind == NLMSG_DONE:
-                    return answers
+                    return
                 if kind == NLMSG_ERROR:
                     _raise(flags, body)
-                    return answers
-                answers.append(body)
+                    return
+                yield body
 
     def _messages(self) -> Iterator[tuple[int, int, bytes]]:
         data = self._socket.recv(1 << 20)
@@ -173,11 +176,11 @@ class Netlink:
         answers = self.request(RTM_GETQDISC, NLM_F_DUMP, _tcmsg(0, 0, 0))
         return [_qdisc(body) for body in answers if struct.unpack_from("=4xi", body)[0] == device]
 
-    def classes(self, device: int, qdisc: int) -> list[dict[int, int]]:
-        """The statistics of a qdisc's classes, in the order in which the kernel shows them."""
-        answers = self.request(RTM_GETTCLASS, NLM_F_DUMP, _tcmsg(device, qdisc, 0))
-        found = [attributes(attributes(body[20:])[TCA_STATS2]) for body in answers]
-        return [numbers(stats.get(TCA_STATS_APP, b"")) for stats in found]
+    def classes(self, device: int, qdisc: int) -> Iterator[dict[int, int]]:
+        """The statistics of a qdisc's classes, as and in the order in which the kernel tells."""
+        for body in self._answers(RTM_GETTCLASS, NLM_F_DUMP, _tcmsg(device, qdisc, 0)):
+            stats = attributes(attributes(body[20:])[TCA_STATS2])
+            yield numbers(stats.get(TCA_STATS_APP, b""))
 
 
 def _raise(flags: int, body: bytes) -> None:

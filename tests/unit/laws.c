@@ -303,9 +303,8 @@ u64 xqm_probability(s64 rate, u32 since)
 	return aqm_probability(xqm_odds(&flow));
 }
 
-/* Is a packet hidden, whose flow has these rates? */
-bool xqm_hidden(bool smooth, bool responsive, s64 rate, u64 quiescent,
-		u32 random)
+/* How many packets are hidden, of a flow that has these rates? */
+u64 xqm_hidden(bool smooth, bool responsive, s64 rate, u64 quiescent)
 {
 	struct xqm_params params = { .smooth = smooth };
 	struct xqm_flow flow = {
@@ -314,7 +313,7 @@ bool xqm_hidden(bool smooth, bool responsive, s64 rate, u64 quiescent,
 		.quiescent = quiescent,
 	};
 
-	return xqm_hides(&params, &flow, random);
+	return xqm_hidden_share(&params, &flow);
 }
 
 /* k after some packets. */

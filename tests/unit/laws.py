@@ -39,11 +39,10 @@ def library() -> ctypes.CDLL:
     lib.fixed_smul.restype = ctypes.c_int64
     of_u64 = (
         "rem_probability", "rem_price_max", "lred_ratio_after", "fifa_scaled", "pert_curve",
-        "xqm_quiescent_rate", "xqm_probability",
+        "xqm_quiescent_rate", "xqm_probability", "xqm_hidden",
     )  # fmt: skip
     for function in of_u64:
         getattr(lib, function).restype = ctypes.c_uint64
-    lib.xqm_hidden.restype = ctypes.c_bool
     lib.xqm_since.restype = ctypes.c_uint32
     return lib
 
@@ -417,13 +416,9 @@ def xqm_probability(rate: int, since: int) -> int:
     return int(library().xqm_probability(ctypes.c_int64(rate), ctypes.c_uint32(since)))
 
 
-def xqm_hidden(smooth: bool, responsive: bool, rate: int, quiescent: int, random: int) -> bool:
-    """Whether a packet with this random number is hidden."""
-    return bool(
-        library().xqm_hidden(
-            smooth, responsive, ctypes.c_int64(rate), u64(quiescent), ctypes.c_uint32(random)
-        )
-    )
+def xqm_hidden(smooth: bool, responsive: bool, rate: int, quiescent: int) -> int:
+    """What share of the packets is hidden: Q32."""
+    return int(library().xqm_hidden(smooth, responsive, ctypes.c_int64(rate), u64(quiescent)))
 
 
 def xqm_since(rate: int, since: int, packets: int, lost: bool) -> int:
