@@ -6,8 +6,9 @@ import argparse
 import sys
 from functools import partial
 
-from aqmlab.cli import Parser, add_common_options, carry_out, checked, scenario_of, whole
+from aqmlab.cli import add_common_options, carry_out, scenario_of
 from aqmlab.experiment import run
+from aqmlab.options import Parser, checked, whole
 from aqmlab.scenario import (
     MAX_FLOWS,
     Link,

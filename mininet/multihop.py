@@ -9,17 +9,10 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from aqmlab.cli import (
-    MIN_MEASURED_S,
-    Parser,
-    add_common_options,
-    carry_out,
-    checked,
-    scenario_of,
-    whole,
-)
+from aqmlab.cli import MIN_MEASURED_S, add_common_options, carry_out, scenario_of
 from aqmlab.errors import ExperimentError
 from aqmlab.experiment import Outcome, run
+from aqmlab.options import Parser, checked, whole
 from aqmlab.scenario import (
     MAX_FLOWS,
     MAX_LINKS,

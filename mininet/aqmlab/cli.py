@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from . import results
 from .errors import ExperimentError, RefusedError
 from .experiment import Outcome
+from .options import USAGE, Parser, checked, whole
 from .scenario import (
     MAX_FLOWS,
     MAX_MTU,
@@ -29,46 +30,12 @@ from .scenario import (
 )
 from .traffic import TRAFFIC
 
-NOT_TRUSTED, USAGE = 1, 2
+NOT_TRUSTED = 1  # exit status
 MAX_PACKETS = 100_000  # of --initcwnd and --window
 MIN_WINDOW = 2  # packets: Linux offers no less
 MAX_SEED = 2**63 - 1
 LABELS = ("none", "socket", "handshake", "timestamps")
 MIN_MEASURED_S = 0.1
-Value = TypeVar("Value")
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence, without the usage lines."""
-
-    def __init__(self, description: str | None) -> None:
-        super().__init__(description=description, allow_abbrev=False)
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message}.\n")
-
-
-def checked(parse: Callable[[str], Value]) -> Callable[[str], Value]:
-    """PARSE for argparse: its ValueError's words become the message."""
-
-    def convert(text: str) -> Value:
-        try:
-            return parse(text)
-        except ValueError as wrong:
-            raise argparse.ArgumentTypeError(str(wrong)) from None
-
-    return convert
-
-
-def whole(low: int, high: int) -> Callable[[str], int]:
-    """A parser of whole numbers from LOW to HIGH."""
-
-    def parse(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise ValueError(f"{text!r} is not a whole number from {low} to {high}")
-        return int(text)
-
-    return checked(parse)
 
 
 def add_common_options(parser: Parser) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fifa_null import exponents, fifa_null_jain
-from lred_theory import response_bound_s
+from models.fifa import exponents, fifa_null_jain
+from models.lred import response_bound_s
 
 from .result import Result
 

@@ -15,6 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.typing import RcKeyType
 
+from models.figure import ModelFigure, Series
+
 from .runs import Binned
 
 WIDTH = 5.4  # inches: text of 11 points stays readable on a telephone
@@ -281,4 +283,34 @@ def by_case(
             )  # fmt: skip
         if others:
             figure.legend(loc="outside lower right", ncols=len(others))
+        return figure
+
+
+# Of a model's series, in turn; hues and dashes both differ.
+LINES = (("blue", "-"), ("vermilion", "--"), ("green", "-."), ("purple", ":"), ("grey", "-"))
+
+
+def of_model(model: ModelFigure, measured: Mapping[str, Series] | None = None) -> Figure:
+    """A panel above the other, a line for each series. What was MEASURED, as points, goes into the
+    panel that has a series of its name or, if none has, into the first."""
+    with matplotlib.rc_context(STYLE):
+        count = len(model.panels)
+        figure = Figure((WIDTH, 1.2 + (2.7 if count == 1 else 1.6 * count)), layout="constrained")
+        figure.suptitle(model.title, x=0.01, ha="left", fontsize=11)
+        panels = figure.subplots(count, sharex=True, squeeze=False)[:, 0]
+        points = dict(measured or {})
+        for axes, panel in reversed([*zip(panels, model.panels, strict=True)]):
+            for (label, (x, y)), (colour, dashes) in zip(panel.series.items(), LINES, strict=False):
+                axes.plot(x, y, dashes, color=light(colour), linewidth=1.4, label=label)
+                if label in points:
+                    axes.plot(*points.pop(label), "o", color=light(colour), label=f"{label}, seen")
+            if axes is panels[0]:
+                for (label, (x, y)), marker in zip(points.items(), "so^vD", strict=False):
+                    axes.plot(x, y, marker, color=light("ink"), label=label)
+            axes.set_ylabel(panel.y_label, fontsize=9.5)
+            axes.set_yscale("log" if panel.log_y else "linear")
+            axes.margins(x=0)
+            axes.legend(fontsize=8.5, labelspacing=0.3)
+        panels[-1].set_xscale("log" if model.log_x else "linear")
+        panels[-1].set_xlabel(model.x_label)
         return figure

@@ -21,7 +21,7 @@ import pytest
 import dumbbell
 import multihop
 from conftest import FIGURE, figure, keep, keep_all, result, run_folder, write_figure
-from lred_theory import pi_star
+from models.lred import pi_star
 from papers import plan, verify
 from papers.judge import Results, judge
 from papers.measured import found_metric, interval, pert_equilibrium_ms

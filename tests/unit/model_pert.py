@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""PERT in floating point: the paper's equations (4), (5), (14), (18) and Fig. 5. Times in us."""
+"""PERT in floating point: the paper's equations (4), (5), (18) and Fig. 5. Times in us."""
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -63,18 +62,3 @@ class PertPi:
                 before = delay
                 instant += interval
             yield p
-
-
-def fluid(rtt: float, seconds: float, step: float = 1e-3) -> list[float]:
-    """The window over time in the fluid model (14), as section 5.3 sets it up; in seconds."""
-    capacity, flows, t_min, slope, k = 100, 5, 0.05, 0.1 / 0.05, math.log(0.99) / 1e-4
-    lag = round(rtt / step)
-    windows, averages, delay = [1.0] * (lag + 1), [1.0] * (lag + 1), 1.0
-    forget = math.exp(k * step)  # the average's own equation, solved over a step
-    for _ in range(round(seconds / step)):
-        window, then = windows[-1], windows[-1 - lag]
-        respond = slope * (averages[-1 - lag] - t_min)
-        windows.append(window + step * (1 / rtt - window * then * respond / (2 * rtt)))
-        delay += step * (flows * window / (rtt * capacity) - 1)
-        averages.append(delay + (averages[-1] - delay) * forget)
-    return windows[lag:]
