@@ -12,7 +12,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from models import FIGURES
 
 from .measured import METRICS, known_metric
 
@@ -129,10 +139,32 @@ class Course(Strict):
 class Plot(Strict):
     """What is drawn."""
 
-    metrics: tuple[Metric, ...]
+    metrics: tuple[Metric, ...] = ()
     x: str = ""  # what the points' x is, with its unit
     log: bool = False
     time: Course | None = None
+
+
+class Measured(Strict):
+    """Results over a model's curves: a point for each of a case's own."""
+
+    x: Metric
+    y: Metric
+    cases: dict[str, str]  # and by which of the model's series they stand
+
+
+class Model(Strict):
+    """A figure of models/."""
+
+    name: str
+    measured: Measured | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in FIGURES:
+            raise ValueError(f"no model {name!r}; there are {', '.join(FIGURES)}")
+        return name
 
 
 class Figure(Strict):
@@ -143,15 +175,16 @@ class Figure(Strict):
     setup: str  # in the paper's words
     readings: tuple[str, ...] = ()  # of what these leave open
     topology: Literal["dumbbell", "multihop"] = "dumbbell"
-    common: Options
-    case: tuple[Case, ...] = Field(min_length=1)
+    common: Options = ""
+    case: tuple[Case, ...] = ()  # none: there are models only
     point: tuple[Point, ...] = ()
-    seeds: Seeds
-    quick: Quick
-    metrics: tuple[Metric, ...] = Field(min_length=1)  # of the table, in this order
+    seeds: Seeds = 1
+    quick: Quick = Quick(cases=())
+    metrics: tuple[Metric, ...] = ()  # of the table, in this order
     paper: dict[Metric, dict[str, float | dict[str, float]]] = {}  # by case, or by case and point
     gate: tuple[Gate, ...] = ()
-    plot: Plot
+    plot: Plot = Plot()
+    model: tuple[Model, ...] = ()
     misses: str = ""  # why, and what was tried
     name: str = Field(init=False)  # xqm-table1: of the file's path
 
@@ -184,6 +217,10 @@ class Figure(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Figure:
+        needed = ("common", "quick", "metrics", "plot") if self.case else ("model",)
+        for key in needed:
+            if key not in self.model_fields_set:
+                raise ValueError(f"{key}: needed {'with cases' if self.case else 'without cases'}")
         labels = [one.label for one in self.points]
         _unique("case", (slug(case.name) for case in self.case))
         _unique("point", map(slug, labels))
@@ -216,6 +253,9 @@ class Figure(Strict):
             known(f"{where}: point", other.point and [other.point], labels)
             if gate.over and any(one.x is None for one in self.points):
                 raise ValueError(f"{where}: over needs an x at every point")
+        for model in self.model:
+            over = model.measured.cases if model.measured else ()
+            known(f"model {model.name}: cases", over, self.cases)
         if self.plot.time:
             known("plot.time: cases", self.plot.time.cases, self.cases)
             known("plot.time: point", [self.plot.time.point], labels)

@@ -13,13 +13,24 @@ from pathlib import Path
 
 import numpy as np
 
+from models import FIGURES
 from papers.judge import Results, Verdict, judge_all
-from papers.measured import interval, measure_of
+from papers.measured import found_metric, interval, measure_of
 from papers.plan import Times, shell
 from papers.result import BIN_S
-from papers.schema import FOLDER, PAPERS, Case, Figure, Point, Row, load_figures, load_rows
+from papers.schema import (
+    FOLDER,
+    PAPERS,
+    Case,
+    Figure,
+    Model,
+    Point,
+    Row,
+    load_figures,
+    load_rows,
+)
 
-from .figures import Look, Spot, by_case, looks, over_points, over_time, svg
+from .figures import Look, Spot, by_case, looks, of_model, over_points, over_time, svg
 from .page import Drawing, render
 from .runs import Binned, Numbers
 from .words import duration, joined
@@ -127,6 +138,26 @@ class Shown:
                 yield drawn
         if drawn := self._course():
             yield drawn
+        for model in self.figure.model:
+            yield self._model(model)
+
+    def _model(self, model: Model) -> Drawing:
+        """What a model says, over what was measured."""
+        found = FIGURES[model.name]()
+        measured = {}
+        if over := model.measured:
+            for name, series in over.cases.items():
+                pairs = [
+                    (found_metric(kept.result, over.x), found_metric(kept.result, over.y))
+                    for kept in self.results.kept
+                    if kept.run.case.name == name
+                ]
+                known = [(x, y) for x, y in pairs if x is not None and y is not None]
+                if known:
+                    xs, ys = zip(*known, strict=True)
+                    measured[series] = numbers(xs), numbers(ys)
+        svg_text = svg(of_model(found, measured), f"{found.title}: {found.note}")
+        return Drawing(svg_text, f"The model. {found.note}", tall=len(found.panels) > 2)
 
     @cached_property
     def _looks(self) -> dict[str, Look]:
