@@ -115,8 +115,7 @@ def modules_of(words: Iterable[str]) -> set[str]:
 @cache
 def module_source(module: str) -> Path | None:
     """Where it is, if it is ours."""
-    found = [*ROOT.glob(f"*/{module}.c"), *ROOT.glob(f"baselines/*/{module}.c")]
-    return found[0] if found else None
+    return next(ROOT.glob(f"*/{module}.c"), None)
 
 
 @cache

@@ -12,6 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -514,6 +515,32 @@ def test_flent_opens_it(flent_file: Path, plot: str) -> None:
 
 
 # Everything together, in the lab
+
+
+TRY = """
+ip link add d0 type dummy && ip link set d0 up
+while read -r words; do
+    tc qdisc add dev d0 root $words && tc qdisc del dev d0 root || echo "refused: $words"
+done
+echo done
+"""
+
+
+def test_the_kernel_takes_every_qdisc() -> None:
+    qdiscs = {
+        qdisc.strip()
+        for one in FIGURES.values()
+        for run in runs_of(one, 1)
+        for qdisc in run.words[2].split(";")
+    }
+    assert len(qdiscs) > 50
+    tries = "".join(f"{qdisc}\n" for qdisc in sorted(qdiscs))
+    with tempfile.NamedTemporaryFile("w") as listed:
+        listed.write(tries)
+        listed.flush()
+        command = ["lab/run", "--", "sh", "-c", f"{{ {TRY} }} <'{listed.name}'"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "done\n", done.stderr
 
 
 def snakemake(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
