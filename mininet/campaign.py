@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -47,9 +46,8 @@ def do_report(args: argparse.Namespace) -> int:
 
 def do_verify(args: argparse.Namespace) -> int:
     """Make some of the kept runs anew, and compare them with what is kept."""
-    times = Times(args.folder)
-    runs = [run for run in all_runs(args.folder) if times.guess(run) <= args.longest]
-    drawn = draw(runs, args.runs, args.seed)
+    kept = [run for run in all_runs(args.folder) if run.path.exists()]
+    drawn = draw(sorted(kept, key=Times(args.folder).guess)[: args.quickest], args.runs, args.seed)
     if not drawn:
         print("campaign.py: no results are kept that could be verified", file=sys.stderr)
         return 1
@@ -76,9 +74,7 @@ def arguments() -> argparse.Namespace:
     check = parts.add_parser("verify", help=do_verify.__doc__)
     check.add_argument("--runs", type=int, default=5, metavar="N", help="how many (5)")
     check.add_argument("--seed", default=f"{date.today()}", help="of the draw (the day)")
-    check.add_argument(
-        "--longest", type=float, default=math.inf, metavar="S", help="s that a run may take"
-    )
+    check.add_argument("--quickest", type=int, metavar="N", help="draw from the N quickest only")
     check.add_argument("--folder", type=Path, default=FOLDER, help="that holds the papers")
     check.set_defaults(work=do_verify)
     return parser.parse_args()

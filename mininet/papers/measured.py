@@ -46,6 +46,7 @@ class Measure:
 
 METRICS = {
     "jain": Measure("Jain's index"),
+    "jain_1s": Measure("Jain's index over a second"),
     "null_model_jain": Measure("null model"),
     "fifa_null_jain": Measure("FIFA's null model"),
     "goodput_mbps": Measure("goodput", "Mb/s", 2),

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from aqmlab.metrics import percentile, rounded
+from aqmlab.metrics import jain, percentile, rounded
 
 BIN_S = 1.0  # of the series
 
@@ -55,7 +55,8 @@ def from_folder(
     run = json.loads((folder / "run.json").read_text())
     scenario, made_of, metrics = run["scenario"], run["provenance"], run["metrics"]
     with gzip.open(folder / "series.csv.gz", "rt", newline="") as rows:
-        series = dict(_series(csv.DictReader(rows), scenario, course))
+        seen = Seen(csv.DictReader(rows))
+    metrics["jain_1s"] = rounded(seen.jain_1s(len(metrics["flows"]), scenario["warmup_s"]))
     metrics["flows"] = alike(metrics["flows"])
     if metrics["reverse"]:
         metrics["reverse"]["flows"] = alike(metrics["reverse"]["flows"])
@@ -77,7 +78,7 @@ def from_folder(
             "sysctls": hashlib.sha256(sysctls.encode()).hexdigest()[:12],
         },
         metrics=metrics,
-        series=series,
+        series=dict(seen.short(scenario, course)),
     )
 
 
@@ -103,24 +104,38 @@ def alike(flows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _series(
-    rows: Iterable[Mapping[str, str]], scenario: Mapping[str, Any], course: bool
-) -> Iterator[tuple[str, object]]:
-    """Of each link the queue, if asked for; of flows that come in groups each group's rate."""
-    groups = scenario["groups"]
-    queues: dict[int, list[tuple[float, int]]] = defaultdict(list)
-    rates: dict[int, dict[float, float]] = defaultdict(lambda: defaultdict(float))
-    for row in rows:
-        time_s = float(row["time_s"])
-        if course and row["series"] == "queue_pkts":
-            queues[int(row["link"])].append((time_s, int(row["value"])))
-        elif groups and row["series"] == "goodput_mbps" and int(row["flow"]) < scenario["long"]:
-            rates[int(row["flow"]) // groups["size"]][time_s] += float(row["value"])
-    if course:
-        yield "queue", [list(_binned(queues[link])) for link in sorted(queues)]
-    if groups:
-        by_group = [sorted(rates[group].items()) for group in sorted(rates)]
-        yield "cohorts", [[round(rate, 3) for _, rate in pairs] for pairs in by_group]
+class Seen:
+    """What series.csv.gz holds."""
+
+    def __init__(self, rows: Iterable[Mapping[str, str]]) -> None:
+        self.queues: dict[int, list[tuple[float, int]]] = defaultdict(list)  # by link
+        self.rates: dict[float, dict[int, float]] = defaultdict(dict)  # by time, then by flow
+        for row in rows:
+            if row["series"] == "queue_pkts":
+                self.queues[int(row["link"])].append((float(row["time_s"]), int(row["value"])))
+            elif row["series"] == "goodput_mbps":
+                self.rates[float(row["time_s"])][int(row["flow"])] = float(row["value"])
+
+    def jain_1s(self, flows: int, warmup_s: float) -> float:
+        """Jain's index of the first FLOWS over a second, the mean of the seconds measured."""
+        return statistics.fmean(
+            jain([rate for flow, rate in rates.items() if flow < flows])
+            for time_s, rates in self.rates.items()
+            if time_s > warmup_s
+        )
+
+    def short(self, scenario: Mapping[str, Any], course: bool) -> Iterator[tuple[str, object]]:
+        """Of each link the queue, if asked for; of flows that come in groups each group's rate."""
+        if course:
+            yield "queue", [list(_binned(self.queues[link])) for link in sorted(self.queues)]
+        if scenario["groups"]:
+            size, long = scenario["groups"]["size"], scenario["long"]
+            cohorts = [range(first, min(first + size, long)) for first in range(0, long, size)]
+            by_time = [self.rates[time_s] for time_s in sorted(self.rates)]
+            yield (
+                "cohorts",
+                [[round(sum(now[flow] for flow in one), 3) for now in by_time] for one in cohorts],
+            )
 
 
 def _binned(samples: Sequence[tuple[float, int]]) -> Iterator[list[float]]:

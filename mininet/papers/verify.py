@@ -30,9 +30,8 @@ class Finding:
     differences: tuple[str, ...]  # none: it agrees
 
 
-def draw(runs: Iterable[Run], number: int, seed: str) -> list[Run]:
-    """NUMBER of the kept runs that are of the present scenario and laws, drawn by SEED."""
-    kept = [run for run in runs if run.path.exists()]
+def draw(kept: Sequence[Run], number: int, seed: str) -> list[Run]:
+    """NUMBER of the runs that are KEPT, drawn by SEED."""
     return random.Random(seed).sample(kept, min(number, len(kept)))
 
 
