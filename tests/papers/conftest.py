@@ -27,6 +27,8 @@ metrics = ["jain", "mean_queue_pkts"]
 [[case]]
 name = "short"
 qdisc = "pfifo limit {limit}"
+options = "--cc pert"
+modules = ["tcp_pert coexist=1"]
 
 [[case]]
 name = "REM"

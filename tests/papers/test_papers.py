@@ -88,6 +88,7 @@ def test_kept_results_are_those_of_a_figure() -> None:
         ("seeds = 2", "seeds = 0", "seeds: "),
         ("seeds = 2", "seeds = 2\ncolour = 1", "colour: Extra inputs"),
         ('qdisc = "pfifo limit {limit}"', "", "case.0.qdisc: Field required"),
+        ('"tcp_pert coexist=1"', "1", "case.0.modules.0: Input should be a valid string"),
         ("limit {limit}", "limit {most}", "case short at few: 'most' is none of limit"),
         ('name = "REM"', 'name = "Short"', "more than one case is called 'short'"),
         ('metrics = ["jain"]', 'metrics = ["jam"]', "plot.metrics.0: no metric 'jam'"),
@@ -136,7 +137,7 @@ def test_options_come_in_their_order(folder: Path) -> None:
     ]
     words = runs["short.many.2"].words
     assert words[:3] == ["mininet/dumbbell.py", "--qdisc", "pfifo limit 50"]
-    assert words[-4:] == ["--mtu", "500", "--seed", "2"]
+    assert words[-6:] == ["--mtu", "500", "--cc", "pert", "--seed", "2"]
     assert runs["short.many.2"].command("OUT")[:6] == [
         "lab/run",
         "--seed",
@@ -570,7 +571,9 @@ def test_runs_are_done_once_and_come_out_the_same(folder: Path) -> None:
     finding = verify.verify(run)
     assert finding.same_makings
     assert finding.differences == ()
-    assert found_metric(unpacked(kept.read_bytes()), "mean_queue_pkts") is not None
+    one = unpacked(kept.read_bytes())
+    assert one.provenance["modules"]["tcp_pert"]["coexist"] == "Y"
+    assert found_metric(one, "pert_equilibrium_ms") is not None
 
 
 def test_kept_results_come_out_again() -> None:
