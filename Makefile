@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # make             modules and tc plug-ins for the running kernel
-# make install     put them, the man pages and bash completion in their places
+# make install     put them, aqm-tune, the man pages and bash completion in their places
 # make uninstall   take them away again
 # make demo        from nothing to a page of figures: out/demo/index.html
 # make papers      the papers' figures: runs that are not there yet; SEEDS=5, FIGURE=xqm-table1,
@@ -18,7 +18,7 @@
 # DESTDIR=, PREFIX= where to install
 
 MODULES := $(patsubst %/Kbuild,%,$(wildcard */Kbuild))
-MANPAGES := $(wildcard tc-patches/*.8 tcp_pert/*.7)
+MANPAGES := $(wildcard mininet/*.1 tc-patches/*.8 tcp_pert/*.7)
 PLUGINS := $(patsubst tc-patches/%.c,%.so,$(wildcard tc-patches/[qm]_*.c))
 COMPLETION := $(wildcard tc-patches/completion/*)
 
@@ -30,6 +30,8 @@ MODDIR = $(DESTDIR)/lib/modules/$(KVER)/updates/aqmkit
 TCDIR = $(DESTDIR)$(PREFIX)/lib/$(shell $(CC) -print-multiarch)/tc
 MANDIR = $(DESTDIR)$(PREFIX)/share/man
 COMPDIR = $(DESTDIR)/etc/bash_completion.d
+BINDIR = $(DESTDIR)$(PREFIX)/bin
+TUNEDIR = $(DESTDIR)$(PREFIX)/lib/aqmkit
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -p no:cacheprovider -q
@@ -53,17 +55,24 @@ plugins:
 	$(MAKE) -C tc-patches OUT=$(abspath $(OUT))
 
 install: all
-	install -d $(MODDIR) $(TCDIR) $(MANDIR)/man7 $(MANDIR)/man8 $(COMPDIR)
+	install -d $(MODDIR) $(TCDIR) $(MANDIR)/man1 $(MANDIR)/man7 $(MANDIR)/man8 $(COMPDIR)
 	install -m 644 $(OUT)/*.ko $(MODDIR)
 	install -m 644 $(PLUGINS:%=$(OUT)/%) $(TCDIR)
+	install -m 644 $(filter %.1,$(MANPAGES)) $(MANDIR)/man1
 	install -m 644 $(filter %.7,$(MANPAGES)) $(MANDIR)/man7
 	install -m 644 $(filter %.8,$(MANPAGES)) $(MANDIR)/man8
 	install -m 644 $(COMPLETION) $(COMPDIR)
+	install -d $(BINDIR) $(TUNEDIR)/aqmlab $(TUNEDIR)/models
+	install -m 644 mininet/aqmlab/*.py $(TUNEDIR)/aqmlab
+	install -m 644 mininet/models/*.py $(TUNEDIR)/models
+	install -m 755 mininet/aqm-tune $(TUNEDIR)
+	ln -sf ../lib/aqmkit/aqm-tune $(BINDIR)/aqm-tune
 	$(if $(DESTDIR),,depmod $(KVER))
 
 uninstall:
-	$(RM) -r $(MODDIR)
+	$(RM) -r $(MODDIR) $(TUNEDIR) $(BINDIR)/aqm-tune
 	$(RM) $(PLUGINS:%=$(TCDIR)/%)
+	$(RM) $(addprefix $(MANDIR)/man1/,$(notdir $(filter %.1,$(MANPAGES))))
 	$(RM) $(addprefix $(MANDIR)/man7/,$(notdir $(filter %.7,$(MANPAGES))))
 	$(RM) $(addprefix $(MANDIR)/man8/,$(notdir $(filter %.8,$(MANPAGES))))
 	$(RM) $(COMPLETION:tc-patches/completion/%=$(COMPDIR)/%)

@@ -55,12 +55,13 @@ class Past:
         return low + share * (flat[index + self.values.shape[1]] - low)
 
 
-def abscissa(now: Numbers, then: Numbers, delay_s: float, nodes: int = 40) -> float:
+def abscissa(now: Numbers, then: Numbers, delay_s: float, nodes: int = 16) -> float:
     """Largest real part, 1/s, of the roots of z' = NOW z(t) + THEN z(t - DELAY_S).
 
     Negative: stable, disturbances fade as e^(abscissa t); the sign changes where a Nyquist plot
     goes through -1. The eigenvalues of the equation on NODES + 1 Chebyshev points of a delay
-    (Breda, Maset, Vermiglio 2005), right to many digits for the roots furthest to the right.
+    (Breda, Maset, Vermiglio 2005), right to six digits and more in the roots furthest to the right
+    (tested; more NODES are slow).
     """
     angles = np.cos(np.pi * np.arange(nodes + 1) / nodes)
     ends = np.where((np.arange(nodes + 1) % nodes) == 0, 2.0, 1.0) * (-1.0) ** np.arange(nodes + 1)

@@ -111,15 +111,15 @@ def fluid(
     to_queue = delay * np.broadcast_to(ahead, delays.shape).ravel()  # (2)
     if step_s > 2 * min(to_queue.min(), (delay - to_queue).min()):
         raise ValueError("a step must not be more than twice a delay to or from the bottleneck")
-    count, rows = delay.size, np.arange(systems)
-    system = np.repeat(rows, flows)
+    count, system = delay.size, np.repeat(np.arange(systems), flows)
     steps = round(seconds / step_s)
     past = Past(np.concatenate([1 / delay, np.zeros(2 * systems)]), steps, step_s)
     asked = np.concatenate([np.arange(count)] * 2 + [count + system, count + systems + system])
-    square, queue, average = past.values[0, :count] ** 2, np.zeros(systems), np.zeros(systems)
+    square = past.values[0, :count] ** 2
+    earlier, queue, average = np.zeros((3, systems))
     for number in range(steps):
         now = (number + 0.5) * step_s
-        between = past.at(np.full(systems, now), count + rows).clip(0, link.buffer)
+        between = (1.5 * queue - 0.5 * earlier).clip(0, link.buffer)
         rtt = delay + between[system] / link.capacity  # (1)
         signalled = now - (rtt - to_queue)  # (10)
         arriving, acked, queued, averaged = past.at(
@@ -134,7 +134,7 @@ def fluid(
         lost = 1 - (1 - congestion) * (1 - loss(signalled.reshape(delays.shape)).ravel())  # (4)
         square = relax(square, 2 * acked * (1 - lost) / rtt**2, acked * lost, step_s)  # (9)
         surplus = arriving.reshape(delays.shape).sum(axis=1) - link.capacity  # (3)
-        queue = (queue + step_s * surplus).clip(0, link.buffer)
+        earlier, queue = queue, (queue + step_s * surplus).clip(0, link.buffer)
         past.add(np.concatenate([np.sqrt(square), queue, average]))
     rates, queues, averages = np.split(past.values[1:], [count, count + systems], axis=1)
     return Course(past.times_s, rates.reshape(-1, systems, flows), queues, averages)

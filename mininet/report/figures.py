@@ -8,16 +8,17 @@ import io
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.typing import RcKeyType
 
-from models.figure import ModelFigure, Series
-
 from .runs import Binned
+
+if TYPE_CHECKING:  # pages without models need no SciPy
+    from models.figure import ModelFigure, Series
 
 WIDTH = 5.4  # inches: text of 11 points stays readable on a telephone
 

@@ -51,6 +51,15 @@ def test_roots_of_a_delay_equation(delay: float) -> None:
     assert dde.abscissa(np.zeros((1, 1)), then, delay) == pytest.approx(1)
 
 
+def test_roots_do_not_depend_on_how_they_are_found() -> None:
+    """Six digits with twice the nodes."""
+    rng = np.random.default_rng(3)
+    for delay in rng.uniform(0.01, 1, 20):
+        now, then = rng.normal(size=(2, 3, 3)) / delay
+        found = dde.abscissa(now, then, delay)
+        assert found == pytest.approx(dde.abscissa(now, then, delay, nodes=32), rel=1e-6)
+
+
 @pytest.mark.parametrize("same", [False, True])
 def test_halving_the_step_quarters_the_error_of_pert(same: bool) -> None:
     ends = [pert.fluid(0.16, 6, step_s=step, same=same)[1][-1, 0] for step in (8e-3, 4e-3, 2e-3)]
