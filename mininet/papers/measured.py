@@ -8,9 +8,11 @@ import math
 import re
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from aqmlab.metrics import MEGA
+from aqmlab.scenario import HEADER_BYTES, TCP_IP_HEADERS, TIMESTAMP_OPTION
 from models.fifa import exponents, fifa_null_jain
 from models.lred import response_bound_s
 
@@ -50,6 +52,7 @@ METRICS = {
     "null_model_jain": Measure("null model"),
     "fifa_null_jain": Measure("FIFA's null model"),
     "goodput_mbps": Measure("goodput", "Mb/s", 2),
+    "goodput_share": Measure("goodput", "% of the capacity", 1, 100),
     "long_share": Measure("long flows' part of their fair share"),
     "least_share": Measure("least flow's part of the mean"),
     "utilization": Measure("utilization", "%", 1, 100),
@@ -70,23 +73,26 @@ METRICS = {
     },
     "page_response_s": Measure("mean response time of web pages", "s", 3),
 }
-LINK_METRIC = re.compile(r"links\.(\d+)\.(\w+)")
+# Of a chain's link, and of the way back.
+PLACED = re.compile(r"(reverse\.)?(?:links\.(\d+)\.)?(\w+)")
 
 
 def known_metric(name: str) -> bool:
-    """Whether NAME is a metric: one of METRICS, or links.N.METRIC of a chain."""
-    found = LINK_METRIC.fullmatch(name)
-    return (found[2] if found else name) in METRICS
+    """Whether NAME is one of METRICS, be it of a link (links.0.jain) or of the way back."""
+    found = PLACED.fullmatch(name)
+    return found is not None and (name in METRICS or found[3] in METRICS.keys() - DERIVED.keys())
 
 
 def measure_of(name: str) -> Measure:
     """How metric NAME is written."""
-    found = LINK_METRIC.fullmatch(name)
-    if not found:
-        return METRICS[name]
-    one = METRICS[found[2]]
-    near = ord("A") + int(found[1])
-    return Measure(f"{one.title} at {chr(near)}{chr(near + 1)}", one.unit, one.digits, one.scale)
+    found = PLACED.fullmatch(name)
+    assert found
+    one = METRICS[found[3]]
+    title = one.title
+    if found[2]:
+        near = ord("A") + int(found[2])
+        title += f" at {chr(near)}{chr(near + 1)}"
+    return replace(one, title=title + (", on the way back" if found[1] else ""))
 
 
 def pert_equilibrium_ms(rtt_ms: float, flows: int, packets_s: float) -> float:
@@ -175,6 +181,14 @@ def _queue_share(result: Result) -> float | None:
     return mean / int(found[1]) if found else None
 
 
+def _goodput_share(result: Result) -> float:
+    """Packets that came for the first time, of those that the link can carry; IPv4."""
+    link, frame = result.scenario["links"][0], result.scenario["frame_bytes"]
+    payload = frame - HEADER_BYTES - TCP_IP_HEADERS[False] - TIMESTAMP_OPTION
+    share: float = result.metrics["goodput_mbps"] * MEGA / payload * frame / link["rate_bps"]
+    return share
+
+
 def _overflow_rate(result: Result) -> float | None:
     drops, arrivals = result.metrics["overflow_drops"], result.metrics["arrivals"]
     if drops is None and result.qdisc.startswith("pfifo"):  # has no other drops
@@ -211,6 +225,7 @@ DERIVED: dict[str, Callable[[Result], float | None]] = {
     "least_share": _least_share,
     "first_cc_share": _first_cc_share,
     "pert_equilibrium_ms": _equilibrium,
+    "goodput_share": _goodput_share,
     "queue_share": _queue_share,
     "overflow_rate": _overflow_rate,
     "page_response_s": _page_response,

@@ -25,7 +25,13 @@ from conftest import FIGURE, figure, keep, keep_all, result, run_folder, write_f
 from models.lred import pi_star
 from papers import plan, verify
 from papers.judge import Results, judge
-from papers.measured import found_metric, interval, pert_equilibrium_ms
+from papers.measured import (
+    found_metric,
+    interval,
+    known_metric,
+    measure_of,
+    pert_equilibrium_ms,
+)
 from papers.plan import ROOT, Run, Times, law_digest, modules_of, runs_of
 from papers.result import from_folder, unpacked
 from papers.schema import FOLDER, Figure, FigureError, load_figure, load_figures, load_rows
@@ -260,6 +266,20 @@ def test_metrics_that_are_made_of_others() -> None:
     assert found_metric(one, "first_cc_share") == 1
     assert found_metric(one, "page_response_s") is None
     assert found_metric(result(links=[{"drop_rate": 0.5}]), "links.0.drop_rate") == 0.5
+    back = result(reverse={"links": [{"drop_rate": 0.2}]})
+    assert found_metric(back, "reverse.links.0.drop_rate") == 0.2
+    assert measure_of("reverse.links.2.drop_rate").label == "dropped at CD, on the way back, %"
+    full = replace(
+        one,
+        scenario={**one.scenario, "frame_bytes": 1014},
+        metrics={**one.metrics, "goodput_mbps": 2 * 948 / 1014},
+    )
+    assert found_metric(full, "goodput_share") == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["links.0.least_share", "links.x.jain", "jam", "", "reverse.jam"])
+def test_some_metrics_there_are_not(name: str) -> None:
+    assert not known_metric(name)
 
 
 def test_cohorts_after_a_join() -> None:
