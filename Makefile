@@ -4,8 +4,12 @@
 # make install     put them, aqm-tune, the man pages and bash completion in their places
 # make uninstall   take them away again
 # make demo        from nothing to a page of figures: out/demo/index.html
+# make papers      the papers' figures: runs that are not there yet; SEEDS=5, FIGURE=xqm-table1,
+#                  QUICK=1, DRYRUN=1, PROFILE= (see mininet/papers/README.md)
+# make report      their page, from the results that are there: out/report/index.html
+# make verify      some of these results made anew, and compared: RUNS=5
 # make test        every test; ends with "N passed, 0 failed"
-# make test-NAME   one suite of: lint unit report lab experiment bench stock tdc,
+# make test-NAME   one suite of: lint unit report papers lab experiment bench stock tdc,
 #                  and in the lab: net debug linux-6.1 linux-7.2
 # make lab         the virtual-time kernel that lab/run needs
 # make clean       remove what was built here (the cache folder stays)
@@ -109,9 +113,27 @@ lab: | packages
 demo: .venv lab
 	$(PYTHON) mininet/demo.py
 
+## The papers
+
+SEEDS ?= 1
+RUNS ?= 5
+PROFILE ?=
+SNAKEMAKE = .venv/bin/snakemake --snakefile mininet/papers/Snakefile --quiet rules \
+	--rerun-triggers mtime --rerun-incomplete --keep-going \
+	$(if $(PROFILE),--profile $(PROFILE),--cores all) $(if $(DRYRUN),--dry-run)
+
+papers: .venv lab
+	$(SNAKEMAKE) --config seeds=$(SEEDS) quick=$(QUICK) figure=$(FIGURE)
+
+report: .venv
+	$(PYTHON) mininet/campaign.py report
+
+verify: .venv lab
+	$(PYTHON) mininet/campaign.py verify --runs $(RUNS)
+
 ## Tests
 
-HOST_SUITES := stock tdc experiment lab report unit lint bench
+HOST_SUITES := stock tdc experiment papers lab report unit lint bench
 GUEST_SUITES := debug net linux-6.1 linux-7.2
 SUITES := $(GUEST_SUITES) $(HOST_SUITES)
 TESTS := $(SUITES:%=test-%)
@@ -131,7 +153,7 @@ test: .venv
 	@$(PYTHON) tests/summary.py $(SUITES:%=$(JUNIT)/%.xml)
 
 $(TESTS): .venv
-test-lint test-lab test-experiment test-bench test-net test-tdc: lab
+test-lint test-papers test-lab test-experiment test-bench test-net test-tdc: lab
 
 $(HOST_SUITES:%=test-%): test-%:
 	$(PYTEST) --junitxml=$(JUNIT)/$*.xml tests/$* $(OPTIONS)
@@ -157,4 +179,5 @@ $(GUEST_SUITES:%=test-%): test-%:
 clean:
 	$(RM) -r build out .venv
 
-.PHONY: all modules plugins install uninstall packages lab demo test $(TESTS) clean
+.PHONY: all modules plugins install uninstall packages lab demo papers report verify test \
+	$(TESTS) clean

@@ -5,8 +5,9 @@
         --case RED+ 'fifa base red' --label socket \\
         -- --flows 30 --rate 30mbit --rtt 40ms:330ms --duration 120 --warmup 30
 
-The metrics are dumbbell.py's, and fifa_null_jain: Jain's index as FIFA's null model has it;
-response_bound_s: the least response time of PI or REM at the drop_rate, by LRED's paper.
+The metrics are dumbbell.py's, and those that papers/measured.py makes of them: fifa_null_jain,
+Jain's index as FIFA's null model has it; response_bound_s, the least response time of PI or REM at
+the drop_rate, by LRED's paper; and others.
 
 What follows a case's qdisc, up to the next case, are options of dumbbell.py for that case alone;
 what follows "--" are options for all. With --rates among these the runs are multihop.py's: a case
@@ -19,29 +20,24 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import os
 import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 from rich.table import Column, Table
 
-from models.fifa import exponents, fifa_null_jain
-from models.lred import response_bound_s
+from papers.measured import T_95, NoMetricError, found_metric, interval
+from papers.perform import perform
+from papers.result import Result
 from report.figures import by_case, standalone, svg
+from report.runs import NoResultError, in_lab
 
-ROOT = Path(__file__).resolve().parent.parent
-# Student's t for a two-sided interval of 95 %, by number of runs.
-T_95 = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 METRICS = "jain,null_model_jain,goodput_mbps,mean_queue_pkts,drop_rate"
 USAGE = (
     f"--seeds N (5), --metrics A,B ({METRICS}), --figure FILE, --title TEXT, --json;"
@@ -110,52 +106,25 @@ def parse(words: list[str]) -> Request:
     return request
 
 
-def models(metrics: dict[str, Any], qdisc: str) -> dict[str, float | None]:
-    """What the papers' models say of a dumbbell's run."""
-    rtts = [flow["rtt_ms"] for flow in metrics["flows"]]
-    return {
-        "fifa_null_jain": fifa_null_jain(rtts, metrics["queue_delay_ms"], *exponents(qdisc)),
-        "response_bound_s": response_bound_s(qdisc, metrics["drop_rate"]),
-    }
-
-
-def run(job: Job, request: Request) -> dict[str, Any]:
-    """Do one run in the lab; its metrics. Ends everything if it fails."""
+def run(job: Job, request: Request) -> Result:
+    """Do one run in the lab. Ends everything if it fails."""
     folder = tempfile.mkdtemp(prefix="compare-")
-    out = ["--out", folder]
     script = "mininet/multihop.py" if request.multihop else "mininet/dumbbell.py"
-    command = ["lab/run", "--seed", str(job.seed), *out, "--", script]
-    done = subprocess.run(
-        [*command, *job.case.options, *request.common, *out, "--json"],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    shutil.rmtree(folder)
-    if done.returncode:
-        raise SystemExit(f"{job.case.name}, seed {job.seed}:\n{done.stderr}")
-    metrics: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    if not request.multihop:
-        metrics |= models(metrics, job.case.options[1])
-    return metrics
+    words = [script, *job.case.options, *request.common, "--out", folder]
+    try:
+        return perform(in_lab(words, folder, job.seed), Path(folder))
+    except NoResultError as failed:
+        raise SystemExit(f"{job.case.name}, seed {job.seed}:\n{failed}") from None
+    finally:
+        shutil.rmtree(folder)
 
 
-def value(metrics: Any, path: str) -> float | None:
-    """The metric at PATH: jain, or links.0.drop_rate. Ends everything if there is none."""
-    for step in path.split("."):
-        try:
-            metrics = metrics[int(step) if isinstance(metrics, list) else step]
-        except (LookupError, ValueError, TypeError):
-            raise SystemExit(f"compare.py: --metrics: no {path} in these runs") from None
-    number: float | None = metrics
-    return number
-
-
-def interval(values: list[float]) -> tuple[float, float]:
-    """Mean of the values, and half of its 95 % interval."""
-    spread = statistics.stdev(values) / math.sqrt(len(values))
-    return statistics.fmean(values), T_95[len(values)] * spread
+def value(result: Result, name: str) -> float | None:
+    """The metric NAME: jain, or links.0.drop_rate. Ends everything if there is none."""
+    try:
+        return found_metric(result, name)
+    except NoMetricError as wrong:
+        raise SystemExit(f"compare.py: --metrics: {wrong}") from None
 
 
 def shown(values: list[float | None]) -> str:
@@ -163,7 +132,8 @@ def shown(values: list[float | None]) -> str:
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
         return f"{len(numbers)} of {len(values)}"
-    return "{:.3f}±{:.3f}".format(*interval(numbers))
+    mean, half = interval(numbers)
+    return f"{mean:.3f}±{half:.3f}"
 
 
 def draw(request: Request, summary: dict[str, dict[str, list[float | None]]]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,8 @@ class Look:
     width: float = 1.6  # points
 
 
+DASHES = ("--", ":", "-.")
+
 LOOKS = {
     "DropTail": Look("grey", "s", "--"),
     "RED": Look("vermilion", "^"),
@@ -54,6 +56,29 @@ LOOKS = {
     "fq_codel": Look("purple", "v", ":"),
     "REM": Look("blue", "o", width=2.8),
 }
+
+CYCLE = (
+    ("blue", "o"), ("vermilion", "^"), ("green", "D"), ("purple", "v"), ("grey", "s"), ("ink", "P"),
+)  # fmt: skip
+
+
+def looks(families: Mapping[str, str], solid: Collection[str]) -> dict[str, Look]:
+    """How cases are drawn, by name: a colour and a marker for each family, dashes by a case's turn
+    in its family, or in the cycle of colours; the first of a family that is SOLID is stressed."""
+    order = list(dict.fromkeys(families.values()))
+    found: dict[str, Look] = {}
+    turns: dict[str, int] = {}
+    for name, family in families.items():
+        turn, place = divmod(order.index(family), len(CYCLE))
+        colour, marker = CYCLE[place]
+        if name in solid and not turns.get(f"{family} solid"):
+            turns[f"{family} solid"] = 1
+            found[name] = Look(colour, marker, "-", 2.4)
+            continue
+        turns[family] = turns.get(family, 0) + 1
+        found[name] = Look(colour, marker, DASHES[(turn + turns[family] - 1) % len(DASHES)])
+    return found
+
 
 STYLE: dict[RcKeyType, Any] = {
     "axes.edgecolor": PALETTE["grey"][0],
@@ -164,8 +189,9 @@ def over_time(
     series: Mapping[str, Binned],
     *,
     warmup_s: float,
-    top: float,
-    reference: float,
+    top: float | None = None,
+    reference: float | None = None,
+    drawn: Mapping[str, Look] = LOOKS,
 ) -> Figure:
     """A panel per queue: a line for the mean, a band for the percentiles."""
     with matplotlib.rc_context(STYLE):
@@ -173,11 +199,12 @@ def over_time(
         figure.suptitle(title, x=0.01, ha="left", fontsize=11)
         panels = figure.subplots(len(series), sharex=True, sharey=True, squeeze=False)[:, 0]
         for axes, (label, bins) in zip(panels, series.items(), strict=True):
-            colour = light(LOOKS[label].colour)
+            colour = light(drawn[label].colour)
             axes.axvspan(0, warmup_s, color=light("rule"), alpha=0.5)
             axes.fill_between(bins.middle, bins.low, bins.high, color=colour, alpha=0.3)
             axes.plot(bins.middle, bins.mean, color=colour, linewidth=1.4)
-            axes.axhline(reference, color=light("ink"), linewidth=1, dashes=(2, 2))
+            if reference is not None:
+                axes.axhline(reference, color=light("ink"), linewidth=1, dashes=(2, 2))
             axes.set_title(label, fontsize=10.5, color=colour, fontweight="bold")
             axes.set_ylim(0, top)
             axes.margins(x=0)
@@ -185,9 +212,54 @@ def over_time(
         return figure
 
 
-def by_case(title: str, cases: Mapping[str, tuple[Sequence[float], float, float]]) -> Figure:
-    """A row per case, the first one's stressed: a ring per run, a dot for the mean, a bar for its
-    interval. A case is its runs' values, their mean and half of the interval."""
+@dataclass(frozen=True)
+class Spot:
+    """A case at a point of a sweep: the mean, half of its interval, and what the paper has."""
+
+    x: float
+    mean: float
+    half: float | None
+    paper: float | None = None
+
+
+def over_points(
+    title: str, x: str, lines: Mapping[str, Sequence[Spot]], drawn: Mapping[str, Look], *, log: bool
+) -> Figure:
+    """A line per case over a sweep, with bars for intervals; rings: the paper's."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure((WIDTH, 3.9 + 0.22 * (len(lines) // 3)), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_title(title)
+        axes.set_xlabel(x)
+        if log:
+            axes.set_xscale("log")
+        for label, spots in lines.items():
+            look, colour = drawn[label], light(drawn[label].colour)
+            xs, means = [spot.x for spot in spots], [spot.mean for spot in spots]
+            axes.errorbar(
+                xs, means, yerr=[spot.half or 0 for spot in spots], fmt=look.marker + look.dashes,
+                color=colour, linewidth=look.width, elinewidth=1, capsize=2, label=label, zorder=3,
+            )  # fmt: skip
+            paper = [(spot.x, spot.paper) for spot in spots if spot.paper is not None]
+            if paper:
+                axes.plot(*zip(*paper, strict=True), look.marker, color=colour, fillstyle="none",
+                          markersize=9, zorder=2)  # fmt: skip
+        if all(spot.mean >= 0 for spots in lines.values() for spot in spots):
+            axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]) if "index" not in title else None)
+        figure.legend(loc="outside upper left", ncols=min(len(lines), 3), handlelength=3)
+        return figure
+
+
+def by_case(
+    title: str,
+    cases: Mapping[str, tuple[Sequence[float], float, float | None]],
+    *,
+    stressed: Collection[str] | None = None,
+    others: Mapping[str, Mapping[str, float]] | None = None,
+) -> Figure:
+    """A row per case, those STRESSED, or the first one, in colour: a ring per run, a dot for the
+    mean, a bar for its interval. A case is its runs' values, their mean and half of the interval.
+    OTHERS are drawn beside them: 'paper' as a diamond, anything else as a stroke."""
     with matplotlib.rc_context(STYLE):
         figure = Figure((WIDTH, 0.8 + 0.34 * len(cases)), layout="constrained")
         figure.suptitle(title, x=0.01, ha="left", fontsize=11)
@@ -197,10 +269,21 @@ def by_case(title: str, cases: Mapping[str, tuple[Sequence[float], float, float]
         rows = range(len(cases))
         axes.set_yticks(rows, list(cases))
         axes.set_ylim(len(cases) - 0.5, -0.5)
-        for row, (values, mean, half) in zip(rows, cases.values(), strict=True):
-            colour = light("grey" if row else "blue")
+        for row, (name, (values, mean, half)) in enumerate(cases.items()):
+            first = name in stressed if stressed is not None else not row
+            colour = light("blue" if first else "grey")
             axes.plot(values, [row] * len(values), "o", color=colour, fillstyle="none", alpha=0.6)
             axes.errorbar(mean, row, xerr=half, fmt="o", color=colour, linewidth=2.4, zorder=3)
+        places = {name: row for row, name in enumerate(cases)}
+        for what, values_of in (others or {}).items():
+            shown = {name: value for name, value in values_of.items() if name in places}
+            style, colour = ("D", "vermilion") if what == "paper" else ("|", "ink")
+            axes.plot(
+                list(shown.values()), [places[name] for name in shown], style, color=light(colour),
+                fillstyle="none", markersize=9, label=what, zorder=4,
+            )  # fmt: skip
+        if others:
+            figure.legend(loc="outside lower right", ncols=len(others))
         return figure
 
 

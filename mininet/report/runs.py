@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,13 @@ Numbers = npt.NDArray[np.float64]
 
 class NoResultError(Exception):
     """A run left nothing that can be shown; the text says why."""
+
+
+def in_lab(command: Sequence[str], out: str, seed: int, modules: Sequence[str] = ()) -> list[str]:
+    """COMMAND, which writes the folder OUT, within the lab; MODULES are loaded first."""
+    load = "".join(f"modprobe {module} && " for module in modules)
+    first = ["sh", "-c", f'{load}exec "$@"', "sh"] if modules else []
+    return ["lab/run", "--seed", str(seed), "--out", out, "--", *first, *command]
 
 
 @dataclass(frozen=True)
@@ -33,10 +41,10 @@ class Run:
 
     @property
     def command(self) -> list[str]:
-        out = ("--out", str(self.folder))
-        lab = ("lab/run", "--seed", str(self.seed), *out, "--")
+        out = str(self.folder)
         what = ("--qdisc", self.qdisc, "--flows", str(self.flows))
-        return [*lab, "mininet/dumbbell.py", *what, *self.options, *out]
+        script = ["mininet/dumbbell.py", *what, *self.options, "--out", out]
+        return in_lab(script, out, self.seed)
 
     @property
     def shell(self) -> str:

@@ -53,7 +53,10 @@ CHECKPATCH_EXEMPT = (
 SHARED_FOLDERS = ("mininet", "lab", "tests/stock", "tests/net")
 
 # Prose, data and lists carry no licence line of their own.
-NO_SPDX = ("*.md", "*.txt", "*.in", "*.json", "*.csv", "*.svg", "*.png", "*.gitignore", "LICENSE")
+NO_SPDX = (
+    *("*.md", "*.txt", "*.in", "*.json", "*.csv", "*.svg", "*.png", "*.gz", "*.gitignore"),
+    *("LICENSE", "mininet/report/uplot/*"),
+)
 SPDX = "SPDX-License-Identifier: GPL-2.0-or-later"
 SPDX_UAPI = f"{SPDX} WITH Linux-syscall-note"
 
