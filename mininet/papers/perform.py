@@ -8,11 +8,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from report.runs import NoResultError
 
-from .plan import ROOT, Run, note_time, shell
+from .plan import ROOT, Run, note_time, programs_digest, shell
 from .result import Result, from_folder
 
 LAST_LINES = 6  # of what a failed run said
@@ -34,7 +35,8 @@ def perform(
         said = done.stderr.splitlines()[-LAST_LINES:]
         words = "\n".join(said) or f"exit status {done.returncode}, without a word"
         raise NoResultError(f"{shell(command)}:\n{words}")
-    return from_folder(folder, command=told, laws=laws, course=course)
+    found = from_folder(folder, command=told, laws=laws, course=course)
+    return replace(found, provenance={**found.provenance, "programs": programs_digest()})
 
 
 def result_of(run: Run) -> Result:

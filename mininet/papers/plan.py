@@ -17,7 +17,7 @@ from pathlib import Path
 from report.runs import in_lab
 
 from .result import Result, unpacked
-from .schema import FOLDER, Case, Figure, Point, slug
+from .schema import FOLDER, SCRIPTS, Case, Figure, Point, slug
 
 ROOT = FOLDER.parent.parent
 SUFFIX = ".json.gz"
@@ -139,6 +139,21 @@ def law_digest(module: str) -> str:
             if header.exists() and header not in seen:
                 seen.add(header)
                 waiting.append(header)
+    return total.hexdigest()[:12]
+
+
+@cache
+def programs_digest() -> str:
+    """Of the lab and of the experiments' programs: with another, flows meet another chance."""
+    files = [
+        *(path for path in sorted((ROOT / "lab").iterdir()) if path.is_file()),
+        *sorted((ROOT / "mininet/aqmlab").glob("*.py")),
+        *(ROOT / "mininet" / script for script, _ in SCRIPTS.values()),
+    ]
+    total = hashlib.sha256()
+    for path in files:
+        if path.suffix != ".md":
+            total.update(path.read_bytes())
     return total.hexdigest()[:12]
 
 

@@ -311,7 +311,10 @@ def of_model(model: ModelFigure, measured: Mapping[str, Series] | None = None) -
             axes.set_ylabel(panel.y_label, fontsize=9.5)
             axes.set_yscale("log" if panel.log_y else "linear")
             axes.margins(x=0)
-            axes.legend(fontsize=8.5, labelspacing=0.3)
+            axes.legend(
+                fontsize=8.5, labelspacing=0.3, frameon=True, framealpha=0.8,
+                facecolor=light("paper"), edgecolor="none",
+            )  # fmt: skip
         panels[-1].set_xscale("log" if model.log_x else "linear")
         panels[-1].set_xlabel(model.x_label)
         return figure

@@ -22,6 +22,7 @@ class Drawing:
     svg: str
     caption: str
     tall: bool = False  # as high as two others
+    course: str = ""  # the same as JSON, for zoom.js
 
 
 def render(template: str, **values: object) -> str:

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,10 +32,11 @@ from papers.schema import (
 )
 
 from .figures import Look, Spot, by_case, looks, of_model, over_points, over_time, svg
-from .page import Drawing, render
+from .page import HERE, Drawing, render
 from .runs import Binned, Numbers
 from .words import duration, joined
 
+UPLOT = HERE / "uplot"  # uPlot 1.6.32 of the npm registry, as it is
 TITLES = {
     "xqm": "XQM",
     "fifa": "FIFA",
@@ -46,6 +48,7 @@ NULLS = {"jain": ("null_model_jain", "null model")}
 NONE = "-"
 ROWS_CAPTION = "A ring: a run. Dot and bar: mean and 95 % interval. Blue: this repository's laws."
 LINES_CAPTION = "Means, bars: 95 % intervals where there is more than a seed."
+DASH_LENGTHS = {"-": [], "--": [8, 4], ":": [2, 3], "-.": [8, 3, 2, 3]}  # pixels
 COURSE_CAPTION = (
     "Seed 1. Line: mean of a second. Band: the middle 80 % of the samples. Shaded: not counted."
 )
@@ -249,7 +252,21 @@ class Shown:
         )  # fmt: skip
         caption = COURSE_CAPTION + ("" if time.reference is None else " Dashed: the target.")
         words = f"queue over time, a panel each for {joined(series)}."
-        return Drawing(svg(figure, words), caption, tall=True)
+        return Drawing(svg(figure, words), caption, tall=True, course=self._zoomed(series))
+
+    def _zoomed(self, series: Mapping[str, Binned]) -> str:
+        """The means, as zoom.js takes them."""
+        longest = max(series.values(), key=lambda bins: len(bins.middle))
+        lines = [
+            {
+                "name": name,
+                "colour": self._looks[name].colour,
+                "dash": DASH_LENGTHS[self._looks[name].dashes],
+                "mean": bins.mean.tolist(),
+            }
+            for name, bins in series.items()
+        ]
+        return json.dumps({"time": longest.middle.tolist(), "lines": lines})
 
     def commands(self) -> list[str]:
         """Of each case and point, for the first seed."""
@@ -267,7 +284,7 @@ class Shown:
             )
             words = (
                 f"Linux {made['kernel']}", made["iproute2"], f"Mininet {made['mininet']}",
-                f"Python {made['python']}", *modules,
+                f"Python {made['python']}", f"lab and aqmlab {made['programs']}", *modules,
             )  # fmt: skip
             found[", ".join(words)] = None
         return list(found)
@@ -305,6 +322,8 @@ def write_report(out: Path, folder: Path = FOLDER) -> Path:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     common = {"chapters": chapters(rows, figures), "measure_of": measure_of}
+    for file in UPLOT.iterdir():
+        shutil.copy(file, out / file.name.replace("LICENSE", "uPlot.LICENSE"))
     index = out / "index.html"
     index.write_text(
         render(
@@ -327,6 +346,7 @@ def write_report(out: Path, folder: Path = FOLDER) -> Path:
                 row=row,
                 paper=TITLES[row.paper],
                 drawings=list(one.drawings()),
+                zoom=(HERE / "zoom.js").read_text(),
                 measure_of=measure_of,
             )
         )

@@ -54,7 +54,7 @@ SHARED_FOLDERS = ("mininet", "lab", "tests/stock")
 # Prose, data and lists carry no licence line of their own.
 NO_SPDX = (
     *("*.md", "*.txt", "*.in", "*.json", "*.csv", "*.svg", "*.png", "*.gz", "*.gitignore"),
-    "LICENSE",
+    *("LICENSE", "mininet/report/uplot/*"),
 )
 SPDX = "SPDX-License-Identifier: GPL-2.0-or-later"
 SPDX_UAPI = f"{SPDX} WITH Linux-syscall-note"

@@ -118,6 +118,7 @@ def result(**metrics: Any) -> Result:
             "iproute2": "iproute2-6.1.0",
             "mininet": "2.3.0",
             "python": "3.11.2",
+            "programs": "0123456789ab",
             "modules": {},
         },
         metrics=found | metrics,
