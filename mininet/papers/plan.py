@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
+from aqmlab.scenario import parse_rate, parse_seconds
 from report.runs import in_lab
 
 from .result import Result, unpacked
@@ -75,6 +76,14 @@ class Run:
         time = self.figure.plot.time
         shown = time and self.case.name in time.cases and self.point.label == time.point
         return bool(shown) and self.seed == 1
+
+    @property
+    def packets(self) -> float:
+        """About so many go over the links."""
+        given = dict(itertools.pairwise(self.words))
+        rates = given.get("--rate") or given["--rates"]
+        total = sum(map(parse_rate, rates.split(",")))
+        return total * parse_seconds(given["--duration"]) / 8 / int(given.get("--mtu", 1000))
 
     @property
     def home(self) -> Path:
@@ -188,17 +197,19 @@ class Times:
         for note in NEW_TIMES.rglob("*.s") if folder == FOLDER else ():
             self.seconds[str(note.relative_to(NEW_TIMES).with_suffix(""))] = float(note.read_text())
 
-    def guess(self, run: Run) -> float:
-        """Seconds that RUN will take: as it did; as others of its kind; as all."""
+    def guess(self, run: Run, among: Iterable[Run] = ()) -> float:
+        """Seconds that RUN will take: as it did; as with other seeds; as the packets of AMONG."""
         if run.name in self.seconds:
             return self.seconds[run.name]
         stem = run.name.rpartition(".")[0]
         kin = [took for name, took in self.seconds.items() if name.rpartition(".")[0] == stem]
-        figure = [
-            took for name, took in self.seconds.items() if name.startswith(f"{run.figure.name}/")
-        ]
-        known = kin or figure or list(self.seconds.values())
-        return statistics.fmean(known) if known else UNKNOWN_S
+        if kin:
+            return statistics.fmean(kin)
+        timed = [one for one in among if one.name in self.seconds]
+        if not timed:
+            return UNKNOWN_S
+        took = sum(self.seconds[one.name] for one in timed)
+        return took * run.packets / sum(one.packets for one in timed)
 
     def save(self) -> None:
         """Put what was noted since into the file."""
