@@ -80,7 +80,10 @@ def test_a_clamped_flow_sends_its_window_each_round_trip(lab: Lab) -> None:
 
 def test_equal_rtts_count_the_other_links_and_their_queues(lab: Lab) -> None:
     options = f"{CHAIN} --access-delay 7ms --duration 90 --warmup 30 --equal-rtt"
-    done = lab.multihop(options, "pfifo limit 30;pfifo limit 60;pfifo limit 60")
+    # Held at targets, for those of the first run to be those of the second, whatever the RTTs.
+    rem = "rem target {} bandwidth {} limit 100"
+    qdiscs = [rem.format(20, "10mbit"), rem.format(20, "15mbit"), rem.format(30, "15mbit")]
+    done = lab.multihop(options, ";".join(qdiscs))
     assert done.status == 0, done.errors
     metrics = done.metrics
     queues = [link["queue_delay_ms"] for link in metrics["links"]]
