@@ -14,7 +14,7 @@ from bottleneck import KNOCK, OPEN, SHAPER, shaper
 from conftest import Link, Tc, users
 from frames import frame, label_of, received
 from guest import CLONE_NEWNET, LIBC
-from kinds import BY_COPY, HIDE_BY, VARIANTS, Kind, Settings, XqmStat, encode
+from kinds import BY_COPY, FLOWS, HIDE_BY, VARIANTS, Kind, Settings, XqmStat, encode
 from netlink import ADD, CHANGE, REPLACE, ROOT, Netlink, Refusal, nest
 from test_rttlabel import CLEAR, FROM, HANDSHAKE, TCA_ACT_OPTIONS, flush, octet, parms, request
 from test_rttlabel import users as actions
@@ -29,40 +29,51 @@ HANDLE, OTHER = 0x10000, 0x20000
 
 @pytest.fixture(scope="module", autouse=True)
 def failslab() -> Iterator[None]:
-    """What may wait for memory fails like the rest, and nothing is said of it."""
-    (FAILSLAB / "ignore-gfp-wait").write_text("N")
-    (FAILSLAB / "verbose").write_text("0")
+    """What may wait for memory fails like the rest, and nothing is said of it. Once the nth
+    allocation has failed, so does all that is made for a thread that is to fail for good."""
+    settings = {"ignore-gfp-wait": "N", "verbose": "0"}
+    settings |= {"task-filter": "Y", "probability": "100", "times": "-1"}
+    for name, value in settings.items():
+        (FAILSLAB / name).write_text(value)
     gc.disable()
     yield
     gc.enable()
+    (FAILSLAB / "probability").write_text("0")
 
 
 class Failure:
-    """The nth allocation that the kernel makes for this thread fails."""
+    """The nth allocation that the kernel makes for this thread fails; for good: all later too."""
 
-    def __init__(self, nth: int) -> None:
+    def __init__(self, nth: int, for_good: bool) -> None:
         self._nth = nth
+        self._for_good = for_good
         self.happened = False
 
     def __enter__(self) -> "Failure":
-        self._file = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
-        os.pwrite(self._file, b"%d" % self._nth, 0)
+        self._files = [
+            os.open(f"/proc/thread-self/{name}", os.O_RDWR) for name in ("fail-nth", "make-it-fail")
+        ]
+        # what is counted down comes before what is for good
+        os.pwrite(self._files[0], b"%d" % self._nth, 0)
+        os.pwrite(self._files[1], b"%d" % self._for_good, 0)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.happened = int(os.pread(self._file, 16, 0)) == 0
-        os.pwrite(self._file, b"0", 0)
-        os.close(self._file)
+        os.pwrite(self._files[1], b"0", 0)
+        self.happened = int(os.pread(self._files[0], 16, 0)) == 0
+        os.pwrite(self._files[0], b"0", 0)
+        for file in self._files:
+            os.close(file)
 
 
-def failures(attempt: Callable[[Netlink], object]) -> Iterator[bool]:
+def failures(attempt: Callable[[Netlink], object], for_good: bool = False) -> Iterator[bool]:
     """Attempt it, another allocation failing each time, until there is no further one; yield each
     time whether nothing was said against it."""
     for nth in range(1, MOST):
         socket = Netlink()
         taken = False
         # an OSError if there was no room for the answer; a MemoryError if none for Python
-        with suppress(Refusal, OSError, MemoryError), Failure(nth) as failure:
+        with suppress(Refusal, OSError, MemoryError), Failure(nth, for_good) as failure:
             attempt(socket)
             taken = True
         socket.close()
@@ -78,6 +89,9 @@ def failures(attempt: Callable[[Netlink], object]) -> Iterator[bool]:
 def kind(request: pytest.FixtureRequest) -> Kind:
     assert isinstance(request.param, Kind)
     return request.param
+
+
+FOR_GOOD = pytest.mark.parametrize("for_good", [False, True], ids=["one", "all"])
 
 
 class Root:
@@ -115,12 +129,15 @@ def root(kernel: Netlink, link: Link, kind: Kind) -> Root:
     return made
 
 
-def test_add(root: Root, kind: Kind) -> None:
+@FOR_GOOD
+def test_add(root: Root, kind: Kind, for_good: bool) -> None:
     before = users(kind)
-    whole = root.set(ADD, kind.other)
+    # a table of eight flows is of such pieces as failslab knows
+    other = {**kind.other, FLOWS: 8} if FLOWS in kind.other else kind.other
+    whole = root.set(ADD, other)
     root.delete()
     refused = 0
-    for taken in failures(lambda by: root.ask(by, ADD, kind.other)):
+    for taken in failures(lambda by: root.ask(by, ADD, other), for_good):
         found = root.read()
         assert found in ({}, {HANDLE: whole})
         assert found or not taken
@@ -132,21 +149,23 @@ def test_add(root: Root, kind: Kind) -> None:
     assert root.read() == {HANDLE: whole}
 
 
-def test_change(root: Root, kind: Kind) -> None:
+@FOR_GOOD
+def test_change(root: Root, kind: Kind, for_good: bool) -> None:
     after = root.set(ADD, kind.another)
     before = root.set(CHANGE, kind.other)
-    for taken in failures(lambda by: root.ask(by, CHANGE, kind.another)):
+    for taken in failures(lambda by: root.ask(by, CHANGE, kind.another), for_good):
         found = root.read()
         assert found == {HANDLE: after} or (not taken and found == {HANDLE: before})
         root.set(CHANGE, kind.other)
     assert root.read() == {HANDLE: after}
 
 
-def test_replacement_by_another(root: Root, kind: Kind) -> None:
+@FOR_GOOD
+def test_replacement_by_another(root: Root, kind: Kind, for_good: bool) -> None:
     holders = users(kind) + 1
     before = root.set(ADD, kind.other)
     kept = 0
-    for taken in failures(lambda by: root.ask(by, REPLACE, kind.another, OTHER)):
+    for taken in failures(lambda by: root.ask(by, REPLACE, kind.another, OTHER), for_good):
         found = root.read()
         assert set(found) == {OTHER} or (not taken and found == {HANDLE: before})
         assert users(kind) == holders
@@ -156,10 +175,11 @@ def test_replacement_by_another(root: Root, kind: Kind) -> None:
     assert kept > 2
 
 
-def test_deletion(root: Root, link: Link, kind: Kind) -> None:
+@FOR_GOOD
+def test_deletion(root: Root, link: Link, kind: Kind, for_good: bool) -> None:
     before = users(kind)
     whole = root.set(ADD, kind.other)
-    for taken in failures(lambda by: by.delete_qdisc(link.index)):
+    for taken in failures(lambda by: by.delete_qdisc(link.index), for_good):
         found = root.read()
         assert found == {} or (not taken and found == {HANDLE: whole})
         assert users(kind) == before + len(found)
@@ -173,7 +193,7 @@ def test_what_is_shown(root: Root, link: Link, kind: Kind) -> None:
     link.near.send(*[frame(number=number) for number in range(20)])
     for _ in failures(lambda by: by.qdiscs(link.index)):
         assert root.read() == {HANDLE: whole}
-    for _ in failures(lambda by: by.classes(link.index, HANDLE)):
+    for _ in failures(lambda by: list(by.classes(link.index, HANDLE))):
         assert root.read() == {HANDLE: whole}
 
 
