@@ -32,6 +32,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Column, Table
 
+from aqmlab.options import Parser, whole
 from papers.measured import T_95, NoMetricError, found_metric, interval
 from papers.perform import perform
 from papers.result import Result
@@ -39,10 +40,7 @@ from report.figures import by_case, standalone, svg
 from report.runs import NoResultError, in_lab
 
 METRICS = "jain,null_model_jain,goodput_mbps,mean_queue_pkts,drop_rate"
-USAGE = (
-    f"--seeds N (5), --metrics A,B ({METRICS}), --figure FILE, --title TEXT, --json;"
-    " see the head of mininet/compare.py"
-)
+USAGE = "see compare.py --help"
 
 
 @dataclass(frozen=True)
@@ -67,56 +65,81 @@ class Request:
 
     cases: list[Case]
     common: tuple[str, ...]
-    seeds: int = 5
-    multihop: bool = False
-    metrics: tuple[str, ...] = tuple(METRICS.split(","))
-    json: bool = False
-    figure: Path | None = None
-    title: str = ""
+    multihop: bool
+    seeds: int
+    metrics: tuple[str, ...]
+    figure: Path | None
+    title: str
+    json: bool
+
+
+def reader() -> Parser:
+    """Of the options that are compare.py's own, which may stand anywhere before the "--"."""
+    parser = Parser((__doc__ or "").splitlines()[0])
+    parser.usage = "%(prog)s [options] --case NAME QDISC [its options] ... -- options for all"
+    add = parser.add_argument
+    add(
+        "--seeds",
+        type=whole(min(T_95), max(T_95)),
+        default=5,
+        metavar="N",
+        help="runs of each case (%(default)s)",
+    )
+    add(
+        "--metrics",
+        type=lambda text: tuple(text.split(",")),
+        default=tuple(METRICS.split(",")),
+        metavar="A,B",
+        help=f"{METRICS}, unless stated",
+    )
+    add("--figure", type=Path, metavar="FILE", help="for the first metric, a row per case, as SVG")
+    add("--title", default="", help="of that figure")
+    add("--json", action="store_true", help="print all values as well")
+    return parser
 
 
 def parse(words: list[str]) -> Request:
     """Read the command line; its options belong to three different readers."""
-    own, _, common = "\0".join(words).partition("\0--\0")
-    request = Request([], tuple(common.split("\0")) if common else ())
-    request.multihop = "--rates" in request.common
-    qdisc = "--qdiscs" if request.multihop else "--qdisc"
-    rest = iter(own.split("\0"))
-    options: list[str] = []
-    for word in rest:
-        if word == "--seeds":
-            request.seeds = int(next(rest))
-        elif word == "--metrics":
-            request.metrics = tuple(next(rest).split(","))
-        elif word == "--figure":
-            request.figure = Path(next(rest))
-        elif word == "--title":
-            request.title = next(rest)
-        elif word == "--json":
-            request.json = True
-        elif word == "--case":
-            name, options = next(rest), [qdisc, next(rest)]
-            request.cases.append(Case(name, ()))
+    end = words.index("--") if "--" in words else len(words)
+    groups: list[list[str]] = [[]]
+    for word in words[:end]:
+        if word == "--case":
+            groups.append([])
         else:
-            options.append(word)
-        if request.cases and options:
-            request.cases[-1] = Case(request.cases[-1].name, tuple(options))
-    if not request.cases or not common or request.seeds not in T_95:
-        raise SystemExit(f"compare.py: needs cases, options for all and 2 to 10 seeds: {USAGE}")
-    return request
+            groups[-1].append(word)
+    parser, common = reader(), tuple(words[end + 1 :])
+    multihop = "--rates" in common
+    own, unknown = parser.parse_known_args(groups[0])
+    if unknown:
+        parser.error(f"{unknown[0]} stands before the first --case: {USAGE}")
+    if not groups[1:] or not common:
+        parser.error(f"needs cases, and options for all after --: {USAGE}")
+    cases = dict[str, Case]()
+    for group in groups[1:]:
+        own, options = parser.parse_known_args(group, own)
+        if len(options) < 2:
+            parser.error(f"--case: needs a name and a qdisc: {USAGE}")
+        name, *rest = options
+        if name in cases:
+            parser.error(f"--case: there are two of the name {name}")
+        cases[name] = Case(name, ("--qdiscs" if multihop else "--qdisc", *rest))
+    return Request(list(cases.values()), common, multihop, **vars(own))
 
 
 def run(job: Job, request: Request) -> Result:
-    """Do one run in the lab. Ends everything if it fails."""
+    """Do one run in the lab. Ends everything if it fails, or lacks a metric."""
     folder = tempfile.mkdtemp(prefix="compare-")
     script = "mininet/multihop.py" if request.multihop else "mininet/dumbbell.py"
     words = [script, *job.case.options, *request.common, "--out", folder]
     try:
-        return perform(in_lab(words, folder, job.seed), Path(folder))
+        result = perform(in_lab(words, folder, job.seed), Path(folder))
     except NoResultError as failed:
         raise SystemExit(f"{job.case.name}, seed {job.seed}:\n{failed}") from None
     finally:
         shutil.rmtree(folder)
+    for name in request.metrics:
+        value(result, name)
+    return result
 
 
 def value(result: Result, name: str) -> float | None:

@@ -306,7 +306,7 @@ class ChainRun:
     def _hops(self, after: Inspection, rest: list[Counters]) -> list[fidelity.Hop]:
         """Each direction of each link, and each node that passes packets on."""
         queue_drops = {
-            device.name: at_rest.drops - before.drops
+            device.name: at_rest.drops - before.drops - (at_rest.copies - before.copies)
             for device, before, at_rest in zip(
                 self.devices, self.counters_before, rest, strict=True
             )

@@ -33,11 +33,12 @@ class Counters:
     marks: int | None  # packets it marked CE
     line_came: int = 0  # packets that came to the lossy line behind it
     line_lost: int = 0  # of these
+    copies: int = 0  # packets it made itself: xqm hides flows by them
 
     @property
     def arrivals(self) -> int:
         """Packets that came."""
-        return self.sent + self.queued + self.drops
+        return self.sent + self.queued + self.drops - self.copies
 
 
 @dataclass(frozen=True)
@@ -255,14 +256,17 @@ def ratio(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
+def rate_mbps(sent_bytes: int, seconds: float) -> float:
+    """What was sent within so long; 0 between readings of one moment."""
+    return sent_bytes * BITS / seconds / MEGA if seconds else 0.0
+
+
 def flow_rates(
     before: Sequence[FlowState], after: Sequence[FlowState], seconds: float
 ) -> list[float]:
-    """Each flow's goodput in Mb/s between two readings; 0 if they are of one moment."""
-    if not seconds:
-        return [0.0] * len(before)
+    """Each flow's goodput in Mb/s between two readings."""
     return [
-        (b.acked_bytes - a.acked_bytes) * BITS / seconds / MEGA
+        rate_mbps(b.acked_bytes - a.acked_bytes, seconds)
         for a, b in zip(before, after, strict=True)
     ]
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from .experiment import Outcome
-from .metrics import BITS, MEGA, LinkResult, Metrics, flow_rates
+from .metrics import MEGA, LinkResult, Metrics, flow_rates, rate_mbps
 from .scenario import NS_PER_S, path
 
 RUN_FILE = "run.json"
@@ -45,12 +45,13 @@ def _series(outcome: Outcome) -> Iterator[str]:
                 yield f"{time_s:.3f},probability,{link},,{sample.probability:.6g}"
     for before, after in pairwise(outcome.readings):
         time_s = after.time_ns / NS_PER_S
-        rates = flow_rates(before.flows, after.flows, time_s - before.time_ns / NS_PER_S)
+        seconds = time_s - before.time_ns / NS_PER_S
+        rates = flow_rates(before.flows, after.flows, seconds)
         for index, rate in enumerate(rates):
             yield f"{time_s:.3f},goodput_mbps,,{index},{rate:.6g}"
         for index, (a, b) in enumerate(zip(before.udp, after.udp, strict=True)):
-            rate = (b - a) * outcome.scenario.frame_bytes * BITS / (after.time_ns - before.time_ns)
-            yield f"{time_s:.3f},udp_mbps,,{index},{1000 * rate:.6g}"
+            rate = rate_mbps((b - a) * outcome.scenario.frame_bytes, seconds)
+            yield f"{time_s:.3f},udp_mbps,,{index},{rate:.6g}"
     for name, ended in (("page_s", outcome.pages), ("short_s", outcome.short)):
         for page in ended:
             yield f"{page.time_ns / NS_PER_S:.3f},{name},,{page.session},{page.response_s:.6f}"

@@ -29,7 +29,7 @@ TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_APP, TCA_STATS_PKT64 = 1, 3, 4, 8
 
 # Statistics of aqmkit's own kinds: include/uapi/linux/pkt_sched_aqm.h.
 AQMKIT_KINDS = frozenset({"avq", "csfq", "fifa", "fred", "lred", "rem", "xqm"})
-AQM_STATS_PROB, AQM_STATS_OVERLIMIT, AQM_STATS_ECN_MARK = 2, 5, 8
+AQM_STATS_PROB, AQM_STATS_PKTS_IN, AQM_STATS_OVERLIMIT, AQM_STATS_ECN_MARK = 2, 4, 5, 8
 
 # linux/pkt_sched.h
 TCA_CAKE_STATS_TIN_STATS, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS = 10, 8
@@ -38,17 +38,21 @@ FIFO_KINDS = frozenset({"bfifo", "pfifo", "pfifo_head_drop", "sfq"})
 
 @dataclass(frozen=True)
 class Split:
-    """What a kind of qdisc tells of its losses and marks; None where it does not."""
+    """What a kind of qdisc tells of its packets; None where it does not."""
 
     overflow: int | None = None
     marks: int | None = None
     probability: float | None = None
+    accepted: int | None = None
 
 
 def _aqmkit(app: bytes) -> Split:
     stats = {kind: int.from_bytes(value, sys.byteorder) for kind, value in attributes(app).items()}
     return Split(
-        stats[AQM_STATS_OVERLIMIT], stats[AQM_STATS_ECN_MARK], stats[AQM_STATS_PROB] / 2**32
+        stats[AQM_STATS_OVERLIMIT],
+        stats[AQM_STATS_ECN_MARK],
+        stats[AQM_STATS_PROB] / 2**32,
+        stats[AQM_STATS_PKTS_IN],
     )
 
 
@@ -123,7 +127,17 @@ class Bottleneck:
             split = SPLITS[kind](stats[TCA_STATS_APP]) if kind in SPLITS else Split()
         _, shaped = statistics(self._route.get(RTM_GETTCLASS, self._class_request))
         shaped_bytes = struct.unpack_from("=Q", shaped[TCA_STATS_BASIC])[0]
-        return Counters(shaped_bytes, sent, sent_bytes, queued, drops, split.overflow, split.marks)
+        copies = 0 if split.accepted is None else max(0, sent + queued - split.accepted)
+        return Counters(
+            shaped_bytes,
+            sent,
+            sent_bytes,
+            queued,
+            drops,
+            split.overflow,
+            split.marks,
+            copies=copies,
+        )
 
 
 class QueueSampler:

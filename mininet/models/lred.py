@@ -178,7 +178,9 @@ def response_bound_s(qdisc: str, loss_ratio: float) -> float | None:
         gain = float(given["a"]) - float(given["b"])
         return loss_ratio / (above * gain * float(given["sampling"]))
     gain = float(given["gamma"]) * float(given["alpha"]) * math.log(float(given["phi"]))
-    return loss_ratio * parse_seconds(given["interval"]) / (gain * above)
+    interval = given["interval"]
+    interval += "us" if interval.isdecimal() else ""  # as tc reads it
+    return loss_ratio * parse_seconds(interval) / (gain * above)
 
 
 def pi_gains(network: Network) -> tuple[float, float]:

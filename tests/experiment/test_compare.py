@@ -57,13 +57,29 @@ def test_chains_are_compared_as_well(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--case tail pfifo", "needs cases"),
-        ("--seeds 1 --case tail pfifo -- --flows 1", "2 to 10 seeds"),
+        ("--case tail pfifo", "needs cases, and options for all"),
+        ("-- --flows 1", "needs cases, and options for all"),
+        ("--seeds 1 --case tail pfifo -- --flows 1", "not a whole number from 2 to 10"),
+        ("--case tail -- --flows 1", "--case: needs a name and a qdisc"),
+        ("--case a pfifo --case a bfifo -- --flows 1", "two of the name a"),
+        ("--label socket --case a pfifo -- --flows 1", "--label stands before the first --case"),
+    ],
+)
+def test_nonsense_is_refused(words: str, said: str) -> None:
+    done = compare(*words.split())
+    assert done.status == 2
+    assert said in done.errors
+    assert not done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         (f"--seeds 2 --case tail pfifo -- {DUMBBELL} --flows none", "not a whole number"),
         (f"--seeds 2 --metrics links.7.jain --case tail pfifo -- {DUMBBELL}", "no links.7.jain"),
     ],
 )
-def test_nonsense_is_refused(words: str, said: str) -> None:
+def test_the_first_run_that_fails_ends_all(words: str, said: str) -> None:
     done = compare(*words.split())
     assert done.status == 1
     assert said in done.errors

@@ -166,6 +166,17 @@ def test_loss_lies_behind_the_queue(lab: Lab) -> None:
     assert done.metrics["line_loss"] == pytest.approx(0.01, abs=0.004)
 
 
+def test_copies_are_no_arrivals(lab: Lab) -> None:
+    """What xqm sends twice, to hide a flow from losses behind it, came once."""
+    options = "--rate 5mbit --rtt 40ms --flows 4 --duration 14 --warmup 4 --start-spread 1"
+    done = lab.dumbbell(f"{options} --loss 5%", "xqm bandwidth 5mbit hide onoff hide-by copy")
+    assert done.status == 0, done.errors
+    flows = done.metrics["flows"]
+    sent = sum(flow["goodput_mbps"] * 1e6 * 10 / 8 / SEGMENT for flow in flows)
+    sent += sum(flow["retransmits"] for flow in flows)
+    assert done.metrics["arrivals"] == pytest.approx(sent, rel=0.05)
+
+
 def test_bulk_and_iperf3_find_the_same(lab: Lab) -> None:
     """iperf3 is slow in the lab, more so where it joins a queue: small, all start at once."""
     options = "--rate 2mbit --rtt 10ms --flows 3 --duration 32 --warmup 8 --start-spread 0"

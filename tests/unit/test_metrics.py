@@ -683,9 +683,9 @@ def test_the_statistics_of_each_kind() -> None:
         for number, marks in ((1, 5), (2, 6))
     )
     assert SPLITS["cake"](attribute(10, tins)).marks == 11
-    ours = {2: 1 << 31, 5: 70, 6: 80, 8: 90}
+    ours = {2: 1 << 31, 4: 100, 5: 70, 6: 80, 8: 90}
     rem = SPLITS["rem"](b"".join(attribute(k, struct.pack("=Q", v)) for k, v in ours.items()))
-    assert (rem.overflow, rem.marks, rem.probability) == (70, 90, 0.5)
+    assert (rem.overflow, rem.marks, rem.probability, rem.accepted) == (70, 90, 0.5, 100)
 
 
 def test_tcp_info() -> None:
