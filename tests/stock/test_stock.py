@@ -15,7 +15,7 @@ import modules
 
 BUILD = modules.REPOSITORY / "build" / "stock"
 # Emulation feels every other load of the machine: the test of a hang, not of speed.
-BOOT_TIMEOUT_S = 600
+BOOT_TIMEOUT_S = 1200
 
 
 class Built:
