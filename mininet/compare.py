@@ -21,9 +21,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shutil
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,15 +126,16 @@ def parse(words: list[str]) -> Request:
 
 def run(job: Job, request: Request) -> Result:
     """Do one run in the lab. Ends everything if it fails, or lacks a metric."""
-    folder = tempfile.mkdtemp(prefix="compare-")
     script = "mininet/multihop.py" if request.multihop else "mininet/dumbbell.py"
-    words = [script, *job.case.options, *request.common, "--out", folder]
+
+    def command(folder: str) -> list[str]:
+        words = [script, *job.case.options, *request.common, "--out", folder]
+        return in_lab(words, folder, job.seed)
+
     try:
-        result = perform(in_lab(words, folder, job.seed), Path(folder))
+        result = perform(command)
     except NoResultError as failed:
         raise SystemExit(f"{job.case.name}, seed {job.seed}:\n{failed}") from None
-    finally:
-        shutil.rmtree(folder)
     for name in request.metrics:
         value(result, name)
     return result

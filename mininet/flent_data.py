@@ -24,6 +24,7 @@ from typing import Any
 
 from aqmlab.metrics import jain, queue_delay_s
 from aqmlab.scenario import HEADER_BYTES, path
+from papers.result import Seen
 
 VERSION = 4  # of flent's format
 START, START_S = "2027-01-15T08:00:00.000000Z", 1_800_000_000  # of the lab's clock, as of all runs
@@ -35,33 +36,30 @@ def data_file(folder: Path, title: str = "") -> dict[str, Any]:
     run = json.loads((folder / "run.json").read_text())
     scenario, made_of = run["scenario"], run["provenance"]
     frame = scenario["mtu"] + HEADER_BYTES
-    rates: dict[int, dict[float, float]] = defaultdict(dict)  # by flow, then by time
-    queues: dict[int, list[tuple[float, int]]] = defaultdict(list)  # by link
     with gzip.open(folder / "series.csv.gz", "rt", newline="") as rows:
-        for row in csv.DictReader(rows):
-            if row["series"] == "goodput_mbps":
-                rates[int(row["flow"])][float(row["time_s"])] = float(row["value"])
-            elif row["series"] == "queue_pkts":
-                queues[int(row["link"])].append((float(row["time_s"]), int(row["value"])))
-    times = sorted(next(iter(rates.values())))
+        seen = Seen(csv.DictReader(rows))
+    times = sorted(seen.rates)
     links = {path(near, near + 1): near for near in range(len(scenario["links"]))}
     delays = {
-        name: queue_at(queues[near], times, frame, scenario["links"][near]["rate_bps"])
+        name: queue_at(seen.queues[near], times, frame, scenario["links"][near]["rate_bps"])
         for name, near in links.items()
     }
-    uploads = {f"TCP upload::{flow + 1}": of_one for flow, of_one in sorted(rates.items())}
-    by_time = [[of_one[time] for of_one in uploads.values()] for time in times]
+    by_time = [list(seen.rates[time].values()) for time in times]
+    uploads = {
+        f"TCP upload::{flow + 1}": [seen.rates[time][flow] for time in times]
+        for flow in sorted(seen.rates[times[0]])
+    }
     shortest_ms = min(scenario["rtts_us"]) / 1000
     results: dict[str, list[float]] = {
         "TCP upload avg": [statistics.fmean(now) for now in by_time],
         "TCP upload sum": [sum(now) for now in by_time],
         "TCP upload fairness": [jain(now) for now in by_time],
         "Ping (ms) ICMP": [shortest_ms + sum(now) for now in zip(*delays.values(), strict=True)],
-        **{name: [of_one[time] for time in times] for name, of_one in uploads.items()},
+        **uploads,
         **{f"qdisc_stats_{name}": found for name, found in delays.items()},
     }
     raw: dict[str, list[dict[str, float]]] = {
-        name: [{"t": START_S + time, "val": of_one[time]} for time in times]
+        name: [{"t": START_S + time, "val": rate} for time, rate in zip(times, of_one, strict=True)]
         for name, of_one in uploads.items()
     }
     for name, near in links.items():
@@ -73,7 +71,7 @@ def data_file(folder: Path, title: str = "") -> dict[str, Any]:
                 "backlog_bytes": packets * frame,
                 "delay": 1000 * queue_delay_s(packets, frame, rate),
             }
-            for time, packets in queues[near]
+            for time, packets in seen.queues[near]
         ]
     parameters = {
         "upload_streams": len(uploads),

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,38 +19,29 @@ LAST_LINES = 6  # of what a failed run said
 
 
 def perform(
-    command: Sequence[str],
-    folder: Path,
+    command: Callable[[str], Sequence[str]],
     *,
     told: str = "",
     laws: Mapping[str, str] | None = None,
     course: bool = False,
 ) -> Result:
-    """Carry out COMMAND, which writes FOLDER; NoResultError if it fails or is not to be trusted."""
-    done = subprocess.run(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
-    if done.returncode:
-        said = done.stderr.splitlines()[-LAST_LINES:]
-        words = "\n".join(said) or f"exit status {done.returncode}, without a word"
-        raise NoResultError(f"{shell(command)}:\n{words}")
-    found = from_folder(folder, command=told, laws=laws, course=course)
+    """Carry out COMMAND of a folder; NoResultError if it fails or is not to be trusted."""
+    with tempfile.TemporaryDirectory(prefix="papers-") as folder:
+        given = command(folder)
+        done = subprocess.run(
+            given, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+        if done.returncode:
+            said = done.stderr.splitlines()[-LAST_LINES:]
+            words = "\n".join(said) or f"exit status {done.returncode}, without a word"
+            raise NoResultError(f"{shell(given)}:\n{words}")
+        found = from_folder(Path(folder), command=told, laws=laws, course=course)
     return replace(found, provenance={**found.provenance, "programs": programs_digest()})
 
 
 def result_of(run: Run) -> Result:
     """Do RUN."""
-    folder = tempfile.mkdtemp(prefix="papers-")
-    try:
-        return perform(
-            run.command(folder),
-            Path(folder),
-            told=shell(run.command("OUT")),
-            laws=run.laws,
-            course=run.course,
-        )
-    finally:
-        shutil.rmtree(folder)
+    return perform(run.command, told=shell(run.command("OUT")), laws=run.laws, course=run.course)
 
 
 def carry_out(run: Run) -> None:

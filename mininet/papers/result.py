@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab.metrics import jain, percentile, rounded
+from aqmlab.scenario import HEADER_BYTES
 
 BIN_S = 1.0  # of the series
 
@@ -67,7 +68,7 @@ def from_folder(
         laws=laws or {},
         scenario={
             "links": scenario["links"],
-            "frame_bytes": scenario["mtu"] + 14,
+            "frame_bytes": scenario["mtu"] + HEADER_BYTES,
             "duration_s": scenario["duration_s"],
             "warmup_s": scenario["warmup_s"],
             "groups": scenario["groups"],
