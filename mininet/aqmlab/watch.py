@@ -92,11 +92,11 @@ class Watch:
                 self._text += chunk
 
     def sights(self) -> list[Sight]:
-        """What was seen. ExperimentError if the kernel could not keep it all."""
+        """What was seen of data; ExperimentError if the kernel could not keep it all."""
         text = self._text.decode()
         if "LOST" in text:
             raise ExperimentError("--observe: the kernel's trace buffer has overflowed.")
-        return [
+        found = [
             Sight(
                 int(seconds) * NS_PER_S + int(micro) * 1000 - self._start + self._later_ns,
                 int(rtt) if rtt else None,
@@ -104,3 +104,5 @@ class Watch:
             )
             for seconds, micro, rtt, window in LINE.findall(text)
         ]
+        syn = next((index for index, one in enumerate(found) if one.rtt_us is not None), -1)
+        return found[syn + 1 :]
