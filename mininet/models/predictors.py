@@ -28,6 +28,7 @@ BUFFER = 750  # packets: section 2.4's moving average
 VEGAS_BETA = 3.0  # packets in the queue: ns-2's
 TRIS_LEAST = 0.5  # of the gradient with one packet in flight: Tri-S
 CIM_FEW, CIM_MANY = 2, 20  # round-trip times
+ROUNDING_S = 2e-6  # of an ACK's time less its round-trip time, both of whole microseconds
 
 Truths = npt.NDArray[np.bool_]
 
@@ -50,7 +51,7 @@ class Acks:
         chosen: list[int] = []
         last = -np.inf
         for index, (came, left) in enumerate(zip(self.time.tolist(), sent.tolist(), strict=True)):
-            if left >= last:
+            if left >= last - ROUNDING_S:
                 chosen.append(index)
                 last = came
         return self.at(np.array(chosen, dtype=np.int64))
@@ -126,7 +127,8 @@ def vegas(acks: Acks) -> Opinions:
 
 def cim(acks: Acks) -> Opinions:
     """CIM [21]: the mean of few is above that of many."""
-    few, many = moving_mean(acks.rtt, CIM_FEW), moving_mean(acks.rtt, CIM_MANY)
+    rtt_us = np.rint(1e6 * acks.rtt)  # so that means of the same are the same
+    few, many = moving_mean(rtt_us, CIM_FEW), moving_mean(rtt_us, CIM_MANY)
     return Opinions(acks.time, few > many)
 
 

@@ -155,6 +155,11 @@ class Plot(Strict):
     beside: tuple[Beside, ...] = ()
     false_positives: bool = False  # the queue's length at those of srtt .99, a line for each point
 
+    @property
+    def all_metrics(self) -> list[str]:
+        """All that are drawn."""
+        return [*self.metrics, *(name for one in self.beside for name in one.rows.values())]
+
 
 class Measured(Strict):
     """Results over a model's curves: a point for each of a case's own."""
