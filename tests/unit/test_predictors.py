@@ -11,12 +11,13 @@ import pytest
 
 import predict
 from models import predictors
+from models.dde import Numbers
 from models.predictors import PREDICTORS, Acks, Observed, Opinions, read, study, walk
 
 RNG = np.random.default_rng(7)
 
 
-def numbers(values: Sequence[float]) -> predictors.Numbers:
+def numbers(values: Sequence[float]) -> Numbers:
     return np.array(values, dtype=np.float64)
 
 
