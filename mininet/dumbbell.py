@@ -13,11 +13,13 @@ from aqmlab.scenario import (
     MAX_FLOWS,
     Link,
     Scenario,
+    parse_delay,
     parse_loss,
     parse_qdisc,
     parse_rate,
     parse_rtt,
 )
+from aqmlab.watch import SENDERS
 
 
 def arguments(argv: list[str] | None = None) -> tuple[Scenario, argparse.Namespace]:
@@ -34,15 +36,29 @@ def arguments(argv: list[str] | None = None) -> tuple[Scenario, argparse.Namespa
         help="base RTT: 80ms for all; 24ms:176ms spread evenly; 25ms,105ms dealt round",
     )
     add("--loss", type=checked(parse_loss), default=0.0, help=f"behind the queue: 1%%; {LOSS_HELP}")
+    add(
+        "--observe",
+        type=checked(parse_delay),
+        metavar="DELAY",
+        help="watch the first flow, of pert or pert_pi: its ACKs, its losses and the queue's into"
+        " observed.csv.gz, as if the queue were so far, one way, from its sender: 5ms",
+    )
     add_common_options(parser)
     args = parser.parse_args(argv)
+    rtts_us = args.rtt.deal(args.flows)
+    if args.observe is not None:
+        if args.cc[0] not in SENDERS:
+            parser.error(f"--observe: needs --cc {' or '.join(SENDERS)}, whose ACKs can be watched")
+        if args.observe > rtts_us[0]:
+            parser.error("--observe: more than the first flow's --rtt")
     scenario = scenario_of(
         parser,
         args,
         links=(Link(args.rate, args.qdisc, args.loss),),
         long=args.flows,
         cross=0,
-        rtts_us=args.rtt.deal(args.flows),
+        rtts_us=rtts_us,
+        observe_us=args.observe,
     )
     return scenario, args
 

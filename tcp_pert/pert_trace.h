@@ -9,6 +9,31 @@
 #include <net/tcp.h>
 #include <aqm/pert.h>
 
+/* What an ACK of so many packets measured, in us; window in packets. */
+TRACE_EVENT(pert_sample,
+	TP_PROTO(struct sock *sk, const struct ack_sample *sample, bool delayed),
+	TP_ARGS(sk, sample, delayed),
+	TP_STRUCT__entry(
+		__field(u16, sport)
+		__field(u16, dport)
+		__field(u32, rtt)
+		__field(u32, acked)
+		__field(u32, window)
+		__field(bool, delayed)
+	),
+	TP_fast_assign(
+		__entry->sport = inet_sk(sk)->inet_num;
+		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
+		__entry->rtt = sample->rtt_us;
+		__entry->acked = sample->pkts_acked;
+		__entry->window = tcp_snd_cwnd(tcp_sk(sk));
+		__entry->delayed = delayed;
+	),
+	TP_printk("sport=%u dport=%u: rtt=%u acked=%u window=%u delayed=%u",
+		  __entry->sport, __entry->dport, __entry->rtt,
+		  __entry->acked, __entry->window, __entry->delayed)
+);
+
 /* One decision: times in us, prob in Q32, window in packets before it. */
 TRACE_EVENT(pert_decide,
 	TP_PROTO(struct sock *sk, const struct pert_vars *vars, u64 prob,

@@ -139,11 +139,15 @@ static void pert_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct pert *pert = inet_csk_ca(sk);
 	struct pert_params params;
+	bool delayed;
 
 	if (sample->rtt_us < 0)
 		return;
-	if (!tp->sacked_out && pert_is_delayed(&pert->vars, sample->pkts_acked) &&
-	    READ_ONCE(delack_filter))
+	delayed = !tp->sacked_out &&
+		  pert_is_delayed(&pert->vars, sample->pkts_acked) &&
+		  READ_ONCE(delack_filter);
+	trace_pert_sample(sk, sample, delayed);
+	if (delayed)
 		return;
 
 	pert_params_read(&params);

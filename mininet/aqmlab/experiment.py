@@ -47,6 +47,7 @@ from .topology import (
 )
 from .traffic import TRAFFIC
 from .udp import UdpTraffic
+from .watch import Sight, Watch
 from .web import WebTraffic
 
 TCP_MEMORY_PAGES = "1000000 1500000 2000000"  # so that no flow meets memory pressure
@@ -69,6 +70,7 @@ class Outcome:
     readings: list[Reading]  # the same, every second, at warmup and at the end
     pages: list[Page]  # that have come
     short: list[Page]  # short flows that have gone
+    sights: list[Sight]  # of the flow that is watched, if one is
     provenance: Provenance
 
 
@@ -148,6 +150,8 @@ class ChainRun:
             for entry in {stream.entry for stream in scenario.stream_list()}
         }
         self.udp = UdpTraffic(self.loop, scenario, sources, sinks)
+        observe_us = scenario.observe_us
+        self.watch = None if observe_us is None else Watch(self.loop, self.flows[0], observe_us)
         self.reader = FlowReader(
             [self._diag(host) for host in self.hosts.values()],
             [flow.port for flow in self.flows],
@@ -190,7 +194,8 @@ class ChainRun:
             self.web.begin(start)
             self.short.begin(start)
             self.udp.begin(start)
-            self.loop.run()
+            with self.watch.watching(start) if self.watch else contextlib.nullcontext():
+                self.loop.run()
         finally:
             self.traffic.stop()
             self.web.stop()
@@ -224,6 +229,7 @@ class ChainRun:
             self.readings,
             self.web.pages,
             self.short.finished,
+            self.watch.sights() if self.watch else [],
             made_of,
         )
 

@@ -49,6 +49,7 @@ class QueueSample:
     packets: int
     sent_bytes: int  # so far, link headers included
     probability: float | None  # 0..1
+    drops: int = 0  # so far
 
 
 @dataclass(frozen=True)

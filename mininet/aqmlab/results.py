@@ -16,6 +16,8 @@ from .scenario import NS_PER_S, path
 RUN_FILE = "run.json"
 SERIES_FILE = "series.csv.gz"
 SERIES_HEADER = "time_s,series,link,flow,value"
+OBSERVED_FILE = "observed.csv.gz"
+OBSERVED_HEADER = "time_s,event,value,window"
 WIDTH = 79  # columns of the table
 
 
@@ -57,14 +59,34 @@ def _series(outcome: Outcome) -> Iterator[str]:
             yield f"{page.time_ns / NS_PER_S:.3f},{name},,{page.session},{page.response_s:.6f}"
 
 
+def _observed(outcome: Outcome) -> Iterator[str]:
+    """Rows: what the watched flow's sender saw, then how many packets its queue has dropped."""
+    yield OBSERVED_HEADER
+    for sight in outcome.sights:
+        time_s = sight.time_ns / NS_PER_S
+        if sight.rtt_us is None:
+            yield f"{time_s:.6f},retransmit,,"
+        else:
+            yield f"{time_s:.6f},rtt_us,{sight.rtt_us},{sight.window}"
+    for before, after in pairwise(outcome.samples[0]):
+        if lost := after.drops - before.drops:
+            yield f"{after.time_ns / NS_PER_S:.6f},drops,{lost},"
+
+
 def write_files(outcome: Outcome, folder: Path) -> None:
-    """Write run.json and series.csv.gz: the same bytes whenever the outcome is the same."""
+    """Write run.json and the series: the same bytes whenever the outcome is the same."""
     text = json.dumps(run_dict(outcome), indent=1, sort_keys=True) + "\n"
     (folder / RUN_FILE).write_text(text)
+    _write_rows(folder / SERIES_FILE, _series(outcome))
+    if outcome.scenario.observe_us is not None:
+        _write_rows(folder / OBSERVED_FILE, _observed(outcome))
+
+
+def _write_rows(file: Path, rows: Iterator[str]) -> None:
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as stream:
-        stream.write("".join(f"{row}\n" for row in _series(outcome)).encode())
-    (folder / SERIES_FILE).write_bytes(packed.getvalue())
+        stream.write("".join(f"{row}\n" for row in rows).encode())
+    file.write_bytes(packed.getvalue())
 
 
 def _known(value: float | None, form: str) -> str:

@@ -106,13 +106,14 @@ class Bottleneck:
         self._queue_request = tc_message(index, parent=SHAPER_CLASS)
         self._class_request = tc_message(index, handle=SHAPER_CLASS)
 
-    def sample(self) -> tuple[int, int, float | None]:
-        """Packets queued, bytes sent so far, and the qdisc's probability if it has one."""
+    def sample(self) -> tuple[int, int, float | None, int]:
+        """Packets queued, bytes sent so far, the qdisc's probability if it has one, and drops."""
         kind, stats = statistics(self._route.get(RTM_GETQDISC, self._queue_request))
-        packets = struct.unpack_from("=L", stats[TCA_STATS_QUEUE])[0]
+        packets, _, drops = struct.unpack_from("=3L", stats[TCA_STATS_QUEUE])
         sent = struct.unpack_from("=Q", stats[TCA_STATS_BASIC])[0]
         split = SPLITS.get(kind)
-        return packets, sent, split(stats[TCA_STATS_APP]).probability if split else None
+        probability = split(stats[TCA_STATS_APP]).probability if split else None
+        return packets, sent, probability, drops
 
     def counters(self) -> Counters:
         """What was sent, dropped and marked so far."""

@@ -226,6 +226,7 @@ class Scenario:
     web: Web | None = None
     udp: Udp | None = None
     short: Short | None = None
+    observe_us: int | None = None  # the first flow is watched, so far from the queue, one way
 
     @property
     def frame_bytes(self) -> int:

@@ -11,6 +11,7 @@ FIGURES: dict[str, Callable[[], ModelFigure]] = {
     "fifa.fig6": fifa.fig6,
     "lred.fig5": lred.fig5,
     "lred.theorem2": lred.theorem_2_figure,
+    "pert.fig5": pert.fig5,
     "pert.fig13": pert.fig13,
     "pert.fig13a": pert.fig13a,
     "rem.stability": rem.stability,

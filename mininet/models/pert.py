@@ -18,6 +18,7 @@ from .dde import Numbers, Past, abscissa, relax
 from .figure import ModelFigure, Panel, thinned
 
 DECREASE = 0.5
+RESPONSE_MS = ((0.0, 0.0), (5.0, 0.0), (10.0, 0.05), (20.0, 1.0))  # queueing delay, probability
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,25 @@ def fluid(
 
 
 RTTS_S = (0.1, 0.16, 0.171)
+
+
+def response_probability(queue_ms: float) -> float:
+    """Of an early response to an ACK, the protocol's own: section 3 and Figure 5."""
+    delays, probabilities = zip(*RESPONSE_MS, strict=True)
+    return float(np.interp(queue_ms, delays, probabilities))
+
+
+def fig5() -> ModelFigure:
+    """The response curve of section 3."""
+    delay = np.linspace(0, 25, 251)
+    curve = np.array([response_probability(queue_ms) for queue_ms in delay])
+    return ModelFigure(
+        "Probability of a response to an ACK",
+        "queueing delay: srtt .99 above the propagation delay P (ms)",
+        (Panel("probability", {"pert": (delay, curve)}),),
+        "As in print: 0 up to T_min = P + 5 ms, p_max = .05 at T_max = P + 10 ms, 1 from 2 T_max"
+        " on, which is read as P + 20 ms. include/aqm/pert.h is held against it by tests.",
+    )
 
 
 def fig13a() -> ModelFigure:

@@ -21,6 +21,7 @@ ROUNDING = 1e-9  # of sums: results have six decimals
 Status = Literal["met", "missed", "not run"]
 # Metrics of which none means that it lasted longer than the run.
 ENDLESS = ("response_time_s",)
+Compared = tuple[str, str, str | None]  # with what: a case, a metric, and a point, or the same
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,7 @@ def judge(gate: Gate, results: Results) -> Verdict:
     )
 
 
-def _places(
-    gate: Gate, figure: Figure
-) -> Iterator[tuple[Case, Point | None, tuple[str, str | None] | None]]:
+def _places(gate: Gate, figure: Figure) -> Iterator[tuple[Case, Point | None, Compared | None]]:
     """Each case, point and what it is compared with; no point: a number of all of them."""
     for name in gate.cases:
         case = figure.cases[name]
@@ -132,9 +131,12 @@ def _places(
             for point in figure.points_of(case)
             if gate.points is None or point.label in gate.points
         ]
-        others: list[tuple[str, str | None] | None] = [None]
+        others: list[Compared | None] = [None]
         if gate.than:
-            others = [(other, gate.than.point) for other in gate.than.cases or (name,)]
+            named = gate.than.metric or gate.metric
+            metrics = (named,) if isinstance(named, str) else named
+            cases = gate.than.cases or (name,)
+            others = [(*pair, gate.than.point) for pair in itertools.product(cases, metrics)]
         places: list[Point | None] = [None] if gate.over else [*points]
         yield from itertools.product([case], places, others)
 
@@ -169,7 +171,7 @@ def _numbers(
 
 def _other(
     gate: Gate,
-    other: tuple[str, str | None] | None,
+    other: Compared | None,
     results: Results,
     case: Case,
     point: Point | None,
@@ -177,8 +179,7 @@ def _other(
     if other is None:
         return None
     than = gate.than or Other()
-    name, label = other
-    metric = than.metric or gate.metric
+    name, metric, label = other
     if than.paper:
         return _paper(results, metric, case, point)
     if label is not None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import statistics
@@ -15,6 +14,8 @@ from aqmlab.metrics import MEGA
 from aqmlab.scenario import HEADER_BYTES, TCP_IP_HEADERS, TIMESTAMP_OPTION
 from models.fifa import exponents, fifa_null_jain
 from models.lred import response_bound_s
+from models.pert import response_probability
+from models.predictors import PREDICTORS
 
 from .result import Result
 
@@ -22,7 +23,13 @@ from .result import Result
 T_95 = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 COHORTS_S = (20, 30)  # after a join
 PERT_DECREASE = 0.35
-PERT_THRESHOLDS_MS = ((0, 0), (5, 0), (10, 0.05), (20, 1))  # queueing delay, probability
+SHARES = {
+    "efficiency": "losses foretold",
+    "false_positives": "false positives",
+    "false_negatives": "false negatives",
+}
+EPISODES = {"": "", "_episodes": ", losses of a round trip as one"}
+SHORT_QUEUE = 0.5  # of the buffer: PERT's Figure 4
 
 
 class NoMetricError(Exception):
@@ -72,6 +79,18 @@ METRICS = {
         for join in range(1, 4)
     },
     "page_response_s": Measure("mean response time of web pages", "s", 3),
+    **{
+        f"{share}_{name}{ending}": Measure(f"{title}: {what}{how}", "%", 1, 100)
+        for share, what in SHARES.items()
+        for name, title in (
+            *((name, one.title) for name, one in PREDICTORS.items()),
+            ("own", "instantaneous RTT and the flow's own losses"),
+        )
+        for ending, how in EPISODES.items()
+    },
+    "false_positives_short_queue": Measure(
+        "srtt .99: false positives at less than half of the buffer", "%", 1, 100
+    ),
 }
 # Of a chain's link, and of the way back.
 PLACED = re.compile(r"(reverse\.)?(?:links\.(\d+)\.)?(\w+)")
@@ -103,21 +122,13 @@ def pert_equilibrium_ms(rtt_ms: float, flows: int, packets_s: float) -> float:
 
     def too_long(queue_ms: float) -> bool:
         window = packets_s * (rtt_ms + queue_ms) / 1000 / flows
-        return pert_probability(queue_ms) > 2 / (PERT_DECREASE * window**2)
+        return response_probability(queue_ms) > 2 / (PERT_DECREASE * window**2)
 
     low, high = 0.0, 1000.0
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if too_long(middle) else (middle, high)
     return low
-
-
-def pert_probability(queue_ms: float) -> float:
-    """PERT's response curve."""
-    for (low, p_low), (high, p_high) in itertools.pairwise(PERT_THRESHOLDS_MS):
-        if queue_ms < high:
-            return p_low + (p_high - p_low) * (queue_ms - low) / (high - low)
-    return 1.0
 
 
 def found_at(metrics: Any, path: str) -> float | None:
@@ -175,10 +186,16 @@ def _equilibrium(result: Result) -> float | None:
     return pert_equilibrium_ms(rtts[0], len(rtts), packets_s)
 
 
-def _queue_share(result: Result) -> float | None:
+def buffer_pkts(result: Result) -> int | None:
+    """The limit of the first link's queue."""
     found = re.search(r"\blimit (\d+)\b", result.qdisc)
+    return int(found[1]) if found else None
+
+
+def _queue_share(result: Result) -> float | None:
+    buffer = buffer_pkts(result)
     mean: float = result.metrics["mean_queue_pkts"]
-    return mean / int(found[1]) if found else None
+    return mean / buffer if buffer else None
 
 
 def _goodput_share(result: Result) -> float:
@@ -199,6 +216,23 @@ def _overflow_rate(result: Result) -> float | None:
 def _page_response(result: Result) -> float | None:
     web = result.metrics["web"]
     return found_at(web, "mean_response_s") if web else None
+
+
+def _predictor(share: str, name: str, ending: str) -> Callable[[Result], float | None]:
+    """How well a predictor did on the flow that was watched."""
+
+    def found(result: Result) -> float | None:
+        at = "own_losses" if name == "own" else f"predictors.{name}"
+        return found_at(result.metrics, f"{at}{ending.replace('_', '.')}.{share}")
+
+    return found
+
+
+def _short_queue(result: Result) -> float | None:
+    buffer, lengths = buffer_pkts(result), result.series.get("false_positive_queue")
+    if not buffer or not lengths:
+        return None
+    return statistics.fmean(length < SHORT_QUEUE * buffer for length in lengths)
 
 
 def _cohorts(join: int) -> Callable[[Result], float | None]:
@@ -230,4 +264,11 @@ DERIVED: dict[str, Callable[[Result], float | None]] = {
     "overflow_rate": _overflow_rate,
     "page_response_s": _page_response,
     **{f"cohorts_{join}": _cohorts(join) for join in range(1, 4)},
+    **{
+        f"{share}_{name}{ending}": _predictor(share, name, ending)
+        for share in SHARES
+        for name in (*PREDICTORS, "own")
+        for ending in EPISODES
+    },
+    "false_positives_short_queue": _short_queue,
 }

@@ -48,7 +48,7 @@ class Run:
     @property
     def name(self) -> str:
         """Its name among all runs."""
-        return f"{self.figure.name}/{self.stem}"
+        return f"{self.figure.kept_as}/{self.stem}"
 
     @cached_property
     def words(self) -> list[str]:
@@ -88,7 +88,7 @@ class Run:
     @property
     def home(self) -> Path:
         """Where the figure's results are kept."""
-        paper, _, figure = self.figure.name.partition("-")
+        paper, _, figure = self.figure.kept_as.partition("-")
         return self.folder / paper / "results" / figure
 
     @property

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab.metrics import jain, percentile, rounded
-from aqmlab.scenario import HEADER_BYTES
+from aqmlab.scenario import HEADER_BYTES, US_PER_S
+from models import predictors
 
 BIN_S = 1.0  # of the series
 
@@ -57,6 +58,11 @@ def from_folder(
     scenario, made_of, metrics = run["scenario"], run["provenance"], run["metrics"]
     with gzip.open(folder / "series.csv.gz", "rt", newline="") as rows:
         seen = Seen(csv.DictReader(rows))
+    series = dict(seen.short(scenario, course))
+    if observed := predictors.read(folder):
+        since, rtt_s = scenario["warmup_s"], scenario["rtts_us"][0] / US_PER_S
+        metrics |= rounded(predictors.study(observed, since, rtt_s))
+        series["false_positive_queue"] = predictors.false_positive_queue(observed, since).tolist()
     metrics["jain_1s"] = rounded(seen.jain_1s(len(metrics["flows"]), scenario["warmup_s"]))
     metrics["flows"] = alike(metrics["flows"])
     if metrics["reverse"]:
@@ -79,7 +85,7 @@ def from_folder(
             "sysctls": hashlib.sha256(sysctls.encode()).hexdigest()[:12],
         },
         metrics=metrics,
-        series=dict(seen.short(scenario, course)),
+        series=series,
     )
 
 

@@ -31,6 +31,7 @@ PAPERS = ("xqm", "fifa", "lred", "rem", "pert")
 ALL = "all"  # in a run's name, where a figure has no points
 SCRIPTS = {"dumbbell": ("dumbbell.py", "--qdisc"), "multihop": ("multihop.py", "--qdiscs")}
 MAX_SEEDS = 10
+RUNS_KEYS = ("topology", "common", "case", "point", "seeds", "quick")  # what runs are made of
 
 
 class FigureError(Exception):
@@ -95,7 +96,7 @@ class Other(Strict):
     """What a gate compares with, instead of a number."""
 
     cases: tuple[str, ...] = ()  # each of them; none: the same case
-    metric: Metric | None = None  # None: the same
+    metric: Metric | tuple[Metric, ...] | None = None  # each of them; None: the same
     point: str | None = None  # None: the same
     paper: bool = False  # with the paper's value instead
 
@@ -136,6 +137,14 @@ class Course(Strict):
     reference: float | None = None  # a line: the target
 
 
+class Beside(Strict):
+    """Metrics of one kind side by side: a row each, a ring for each run."""
+
+    title: str
+    rows: dict[str, Metric]
+    stressed: tuple[str, ...] = ()
+
+
 class Plot(Strict):
     """What is drawn."""
 
@@ -143,6 +152,13 @@ class Plot(Strict):
     x: str = ""  # what the points' x is, with its unit
     log: bool = False
     time: Course | None = None
+    beside: tuple[Beside, ...] = ()
+    false_positives: bool = False  # the queue's length at those of srtt .99, a line for each point
+
+    @property
+    def all_metrics(self) -> list[str]:
+        """All that are drawn."""
+        return [*self.metrics, *(name for one in self.beside for name in one.rows.values())]
 
 
 class Measured(Strict):
@@ -187,6 +203,7 @@ class Figure(Strict):
     model: tuple[Model, ...] = ()
     misses: str = ""  # why, and what was tried
     name: str = Field(init=False)  # xqm-table1: of the file's path
+    runs: str | None = None  # it shows those of another figure of its paper, which has the cases
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
@@ -201,6 +218,11 @@ class Figure(Strict):
     def points_of(self, case: Case) -> list[Point]:
         """Where CASE is run."""
         return [one for one in self.points if case.points is None or one.label in case.points]
+
+    @property
+    def kept_as(self) -> str:
+        """The name of the figure whose runs it shows: its own, if it has any."""
+        return f"{self.name.partition('-')[0]}-{self.runs}" if self.runs else self.name
 
     def papers_value(self, metric: str, case: str, point: str) -> float | None:
         """What the paper has there."""
@@ -256,6 +278,8 @@ class Figure(Strict):
         for model in self.model:
             over = model.measured.cases if model.measured else ()
             known(f"model {model.name}: cases", over, self.cases)
+        if self.plot.time and self.runs:
+            raise ValueError("plot.time: only where the runs are a figure's own")
         if self.plot.time:
             known("plot.time: cases", self.plot.time.cases, self.cases)
             known("plot.time: point", [self.plot.time.point], labels)
@@ -300,13 +324,33 @@ def _read(path: Path, build: Callable[[Mapping[str, Any]], Any]) -> Any:
         key = ".".join(map(str, first["loc"]))
         said = first["msg"].removeprefix("Value error, ")
         raise FigureError(f"{path}: {key + ': ' if key else ''}{said}") from None
+    except ValueError as wrong:  # ValidationError and TOMLDecodeError are of that kind, too
+        raise FigureError(f"{path}: {wrong}") from None
 
 
 def load_figure(path: Path) -> Figure:
     """The figure of a TOML file; FigureError if it makes no sense."""
     name = f"{path.parent.name}-{path.stem}"
-    figure: Figure = _read(path, lambda keys: Figure(**{**keys, "name": name}))
+
+    def build(keys: Mapping[str, Any]) -> Figure:
+        return Figure(**{**keys, **_shared(path, keys), "name": name})
+
+    figure: Figure = _read(path, build)
     return figure
+
+
+def _shared(path: Path, keys: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a figure has of that whose runs it shows."""
+    if not isinstance(runs := keys.get("runs"), str):
+        return {}
+    twice = [key for key in RUNS_KEYS if key in keys]
+    if twice:
+        raise ValueError(f"{twice[0]}: of the runs, which are {runs}'s")
+    other = path.with_name(f"{runs}.toml")
+    if not other.exists():
+        raise ValueError(f"runs: there is no {other.name}")
+    found = tomllib.loads(other.read_text())
+    return {key: found[key] for key in RUNS_KEYS if key in found}
 
 
 def load_figures(folder: Path = FOLDER) -> dict[str, Figure]:

@@ -67,7 +67,7 @@ def disagreeing(run: Run, anew: Result) -> Iterable[str]:
         for one in runs_of(figure, folder=run.folder)
         if (one.case, one.point) == (run.case, run.point) and one.path.exists()
     ]
-    for name in figure.plot.metrics:
+    for name in figure.plot.all_metrics:
         found = [found_metric(one, name) for one in others]
         before = [value for value in found if value is not None]
         now = found_metric(anew, name)

@@ -16,12 +16,13 @@ import numpy as np
 
 from models import FIGURES
 from papers.judge import Results, Verdict, judge_all
-from papers.measured import found_metric, interval, measure_of
+from papers.measured import buffer_pkts, found_metric, interval, measure_of
 from papers.plan import Times, shell
 from papers.result import BIN_S
 from papers.schema import (
     FOLDER,
     PAPERS,
+    Beside,
     Case,
     Figure,
     Model,
@@ -49,6 +50,9 @@ NONE = "-"
 ROWS_CAPTION = "A ring: a run. Dot and bar: mean and 95 % interval. Blue: this repository's laws."
 LINES_CAPTION = "Means, bars: 95 % intervals where there is more than a seed."
 DASH_LENGTHS = {"-": [], "--": [8, 4], ":": [2, 3], "-.": [8, 3, 2, 3]}  # pixels
+BESIDE_CAPTION = "A ring: a run, each of another load. Dot: their mean."
+FALSE_POSITIVE_BINS = 10
+FALSE_POSITIVE_CAPTION = "By tenths of the buffer; in brackets how many there were."
 COURSE_CAPTION = (
     "Seed 1. Line: mean of a second. Band: the middle 80 % of the samples. Shaded: not counted."
 )
@@ -139,6 +143,11 @@ class Shown:
         for metric in self.figure.plot.metrics:
             if drawn := self._drawing(metric):
                 yield drawn
+        for beside in self.figure.plot.beside:
+            if drawn := self._beside(beside):
+                yield drawn
+        if self.figure.plot.false_positives and (drawn := self._false_positives()):
+            yield drawn
         if drawn := self._course():
             yield drawn
         for model in self.figure.model:
@@ -208,6 +217,50 @@ class Shown:
         figure = by_case(measure.label, rows, stressed=stressed, others=others)
         text = "; ".join(f"{name} {mean:.{measure.digits}f}" for name, (_, mean, _) in rows.items())
         return Drawing(svg(figure, f"{measure.label}: {text}."), ROWS_CAPTION)
+
+    def _beside(self, beside: Beside) -> Drawing | None:
+        rows = {}
+        for name, metric in beside.rows.items():
+            values = [
+                measure_of(metric).scale * value
+                for case, point in self.places
+                for value in self.results.values(metric, case.name, point.label).values()
+                if value is not None
+            ]
+            if values:
+                rows[name] = values, float(np.mean(values)), None
+        if not rows:
+            return None
+        figure = by_case(beside.title, rows, stressed=beside.stressed)
+        text = "; ".join(f"{name} {mean:.1f}" for name, (_, mean, _) in rows.items())
+        return Drawing(svg(figure, f"{beside.title}, means: {text}."), BESIDE_CAPTION)
+
+    def _false_positives(self) -> Drawing | None:
+        """How the queue's length is distributed at the false positives: PERT's Figure 4."""
+        edges = np.linspace(0, 1, FALSE_POSITIVE_BINS + 1)
+        middle = (edges[:-1] + edges[1:]) / 2
+        lines = {}
+        for case, point in self.places:
+            found = [
+                length / buffer
+                for result in self.results.at(case.name, point.label).values()
+                if (buffer := buffer_pkts(result))
+                for length in result.series["false_positive_queue"]
+            ]
+            if found:
+                share = 100 * np.histogram(found, edges)[0] / len(found)
+                name = f"{point.label or case.name} ({len(found)})"
+                pairs = zip(middle.tolist(), share.tolist(), strict=True)
+                lines[name] = [Spot(x, y, None) for x, y in pairs]
+        if not lines:
+            return None
+        title = "false positives of srtt .99, % of them"
+        drawn = looks({name: name for name in lines}, ())
+        figure = over_points(title, "queue, of the buffer", lines, drawn, log=False)
+        means = {name: sum(spot.x * spot.mean for spot in spots) for name, spots in lines.items()}
+        text = "; ".join(f"{name} {mean / 100:.2f}" for name, mean in means.items())
+        words = f"queue over buffer at false positives, mean: {text}."
+        return Drawing(svg(figure, words), FALSE_POSITIVE_CAPTION)
 
     def _mean(self, metric: str, case: str, point: str) -> float:
         values = self.results.values(metric, case, point).values()
@@ -316,6 +369,7 @@ def write_report(out: Path, folder: Path = FOLDER) -> Path:
     """Write the pages into OUT; the first of them."""
     times = Times(folder)
     figures = [Shown(figure, times, folder) for figure in load_figures(folder).values()]
+    own = [one for one in figures if not one.figure.runs]
     rows = load_rows(folder)
     unplanned = [row for row in rows if all(one.figure.target != row.figure for one in figures)]
     counts = sum((one.counts for one in figures), Counter[str]())
@@ -331,9 +385,9 @@ def write_report(out: Path, folder: Path = FOLDER) -> Path:
             **common,
             counts=counts,
             unplanned=unplanned,
-            runs=sum(len(one.results.kept) for one in figures),
-            stale=sum(one.stale for one in figures),
-            took=duration(sum(one.seconds for one in figures)),
+            runs=sum(len(one.results.kept) for one in own),
+            stale=sum(one.stale for one in own),
+            took=duration(sum(one.seconds for one in own)),
         )
     )
     for one in figures:

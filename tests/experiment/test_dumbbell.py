@@ -231,6 +231,9 @@ def test_a_network_that_lies_is_not_trusted(lab: Lab, way: str, reason: str) -> 
         ("--window 9 --traffic iperf3", "--window: goes with --traffic bulk only"),
         ("--seed x", "--seed: 'x' is not a whole number"),
         ("--cc reno,", "--cc: 'reno,' is not of the form reno or reno,cubic"),
+        ("--observe 5ms --cc reno,pert", "--observe: needs --cc pert or pert_pi, whose ACKs"),
+        ("--observe 41ms --cc pert", "--observe: more than the first flow's --rtt"),
+        ("--observe 5 --cc pert", "--observe: '5' is not of the form 80ms"),
     ],
 )
 def test_refusals_name_the_option_and_its_limits(options: str, words: str) -> None:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hosts with PERT keep a DropTail queue short, and share the link; with an option, with others."""
 
+import csv
+import gzip
 from typing import Any
 
 import pytest
 
-from conftest import DUMBBELL, Lab
+from conftest import DUMBBELL, SEGMENT, Lab
 
 # The paper's section 4.2 at 60 ms, in packets of 1500 bytes; the buffer is the BDP.
 ALONE = "--flows 50 --rate 150mbit --rtt 60ms --mtu 1500 --duration 60 --warmup 25"
@@ -51,6 +53,35 @@ def test_pert_pi_holds_its_target(lab: Lab) -> None:
     metrics = run(lab, "pert_pi")
     assert metrics["queue_delay_ms"] == pytest.approx(3, abs=0.3)
     assert metrics["drop_rate"] <= 1e-4
+
+
+def test_a_flow_is_watched(lab: Lab) -> None:
+    """Each ACK of the first flow, as late as if its queue were near; its losses, and the queue's.
+
+    PERT whose thresholds are beyond all delay answers none: it is Reno, and fills the buffer.
+    """
+    link = "--flows 2 --rate 5mbit --rtt 40ms,60ms --quickack --duration 30 --warmup 10"
+    never = "tmin=1000000 tmax=2000000"
+    found = run(lab, "pert", never, link + " --observe 10ms", "pfifo limit 25")
+    with gzip.open(lab.out / "observed.csv.gz", "rt") as rows:
+        seen = list(csv.DictReader(rows))
+    acks = [row for row in seen if row["event"] == "rtt_us"]
+    delays = [int(row["value"]) / 1000 for row in acks]
+    packet_ms = 1014 * 8 / 5000
+    assert 40 <= min(delays) <= 40 + 2 * packet_ms
+    assert 40 + 24 * packet_ms <= max(delays) <= 40 + 27 * packet_ms
+    first, last = (float(acks[place]["time_s"]) for place in (0, -1))
+    assert first > 0.1 and 30 < last < 30.1  # 30 ms late; the handshake has no sample
+    measured = [row for row in acks if 10.03 < float(row["time_s"]) <= 30.03]
+    goodput = len(measured) * SEGMENT * 8 / 20e6
+    assert goodput == pytest.approx(found["flows"][0]["goodput_mbps"], rel=0.05)  # one each packet
+    dropped = sum(int(row["value"]) for row in seen if row["event"] == "drops")
+    lost = [row for row in seen if row["event"] == "retransmit"]
+    assert dropped >= found["overflow_drops"] > 0
+    assert 0 < len(lost) < dropped
+    assert len([row for row in lost if float(row["time_s"]) > 10.03]) == pytest.approx(
+        found["flows"][0]["retransmits"], abs=2
+    )
 
 
 def share_beside(lab: Lab, other: str, coexist: int) -> float:

@@ -51,6 +51,10 @@ EVENT = re.compile(
     r" prob=(\d+) respond=(\d)$",
     re.MULTILINE,
 )
+SAMPLE = re.compile(
+    r" pert_sample: sport=\d+ dport=(\d+): rtt=(\d+) acked=(\d+) window=(\d+) delayed=(\d)$",
+    re.MULTILINE,
+)
 HOSTS = (("sender", "near", 1), ("receiver", "far", 2))
 
 
@@ -445,6 +449,13 @@ def test_delayed_acks_are_no_queue(way: Way, module: Set, filtered: bool) -> Non
     send_by_three(20)
     decisions()
     send_by_three(50)
+    samples = SAMPLE.findall((TRACING / "trace").read_text())
+    assert {int(port) for port, *_ in samples} == {PORT}
+    late = [
+        (acked, delayed) for _, rtt, acked, _, delayed in samples if int(rtt) > 1e3 * BASE_MS + 9e3
+    ]
+    assert set(late) == {("1", str(int(filtered)))}  # all of them, and no others:
+    assert all(delayed == "0" or int(rtt) > 1e3 * BASE_MS for _, rtt, *_, delayed in samples)
     seen = decisions()
     assert any(one.respond for one in seen) == (not filtered)
     assert (max(one.delay for one in seen) < 1) == filtered

@@ -60,7 +60,7 @@ def test_quick_has_a_run_of_every_figure() -> None:
 
 
 def test_results_have_names_of_their_own() -> None:
-    paths = [run.path for one in FIGURES.values() for run in runs_of(one)]
+    paths = [run.path for one in FIGURES.values() if not one.runs for run in runs_of(one)]
     assert len(paths) == len(set(paths))
 
 
@@ -130,6 +130,45 @@ def test_nonsense_is_refused(folder: Path, old: str, new: str, said: str) -> Non
 def test_gates_are_whole(folder: Path, words: str, said: str) -> None:
     with pytest.raises(FigureError, match=said):
         figure(folder, f'[[gate]]\nwords = "x"\nmetric = "jain"\ncases = ["REM"]\n{words}\n')
+
+
+SHARING = """\
+title = "another"
+target = "XQM Table I"
+setup = "the same"
+metrics = ["mean_queue_pkts"]
+runs = "tiny"
+"""
+
+
+def test_figures_may_share_their_runs(folder: Path) -> None:
+    (folder / "xqm" / "other.toml").write_text(SHARING + "[plot]\n")
+    figures = load_figures(folder)
+    one, other = figures["xqm-tiny"], figures["xqm-other"]
+    assert [(case.name, case.qdisc) for case in other.case] == [
+        (case.name, case.qdisc) for case in one.case
+    ]
+    short = [run for run in runs_of(one, folder=folder) if not run.course]
+    assert {run.path for run in short} <= {run.path for run in runs_of(other, folder=folder)}
+    assert {run.name for run in short} <= {run.name for run in runs_of(other, folder=folder)}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (SHARING + "seeds = 2\n[plot]\n", "seeds: of the runs, which are tiny's"),
+        (SHARING.replace("tiny", "none") + "[plot]\n", "runs: there is no none.toml"),
+        (
+            SHARING + '[plot.time]\ncases = ["short"]\npoint = "few"\n',
+            "plot.time: only where the runs are",
+        ),
+    ],
+)
+def test_what_figures_cannot_share(folder: Path, text: str, said: str) -> None:
+    (folder / "xqm" / "other.toml").write_text(text)
+    with pytest.raises(FigureError, match=re.escape(said)) as refused:
+        load_figures(folder)
+    assert str(refused.value).startswith(f"{folder / 'xqm' / 'other.toml'}: ")
 
 
 # Runs
@@ -260,6 +299,29 @@ def test_a_run_is_cut_down(tmp_path: Path) -> None:
     assert gzip.decompress(found.packed()).endswith(b"}\n")
 
 
+def test_a_flow_that_was_watched(tmp_path: Path) -> None:
+    """High from .1 s on, a drop of the queue's at .5; high again at .6, and low at .8."""
+    rows = [f"{tick / 100:.3f},queue_pkts,0,,{tick}" for tick in range(100)]
+    rows += ["4.000,goodput_mbps,,0,0.5", "4.000,goodput_mbps,,1,1.0"]
+    run = run_folder(tmp_path / "run", {"groups": None, "warmup_s": 0, "rtts_us": [60_000]}, rows)
+    rtts_us = [60_000] + 7 * [66_000] + 2 * [60_000]
+    with gzip.open(run / "observed.csv.gz", "wt") as seen:
+        seen.write("time_s,event,value,window\n")
+        seen.writelines(f"{i / 10:.6f},rtt_us,{rtt},5\n" for i, rtt in enumerate(rtts_us))
+        seen.write("0.500000,drops,2,\n")
+    found = from_folder(run)
+    found = replace(found, scenario={"links": [{"qdisc": "pfifo limit 100"}]})
+    assert found.metrics["predictors"]["rtt"]["transitions"] == [1, 1, 0, 0, 1, 1]
+    assert found_metric(found, "efficiency_rtt") == 0.5
+    assert found_metric(found, "false_positives_rtt_episodes") == 0.5
+    assert found_metric(found, "false_negatives_own") is None
+    assert found.series["false_positive_queue"] == []
+    assert found_metric(found, "false_positives_short_queue") is None
+    known = replace(found, series={"false_positive_queue": [10.0, 49.0, 50.0, 51.0]})
+    assert found_metric(known, "false_positives_short_queue") == 0.5
+    assert measure_of("false_positives_srtt_99").label == "srtt .99: false positives, %"
+
+
 def test_metrics_that_are_made_of_others() -> None:
     one = result(mean_queue_pkts=5.0, drop_rate=0.02, overflow_drops=None, arrivals=100, web=None)
     assert found_metric(one, "least_share") == pytest.approx(0.8 / 0.9)
@@ -334,6 +396,8 @@ REM = {("REM", "few"): [0.85], ("REM", "many"): [0.65]}
         ('is = "above"\nthan = { cases = ["REM"] }', ALL, "not run", ""),
         ('is = "below"\nthan = { metric = "null_model_jain" }', ALL, "met", ""),
         ('is = "at least"\nthan = { point = "many" }', ALL, "met", "short at many, seed 1"),
+        ('is = "below"\nthan = { metric = ["null_model_jain", "jain"] }', ALL, "missed", ""),
+        ('is = "below"\nthan = { metric = ["null_model_jain"] }', ALL, "met", ""),
         ('is = "at most"\nthan = { paper = true }\npoints = ["few"]', ALL, "met", "seed 1"),
         ('is = "below"\nvalue = 0\nover = "slope"', ALL, "met", "short, seed"),
         ('is = "above"\nvalue = -0.004\nover = "slope"\nof = "mean"', ALL, "missed", "short, mean"),
@@ -486,6 +550,29 @@ def test_the_page_tells_hits_misses_and_what_was_not_run(folder: Path) -> None:
     assert course
     assert json.loads(course[1])["lines"][0]["mean"] == [3, 4]
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.S)
+
+
+def test_metrics_stand_beside_each_other(folder: Path) -> None:
+    more = """[[plot.beside]]
+title = "both at once"
+rows = { "this row" = "jain", "that row" = "null_model_jain", "no row" = "response_time_s" }
+"""
+    write_figure(folder, FIGURE.replace("[plot.time]", f"{more}[plot.time]"))
+    keep_all(folder, {("short", "few"): [0.9, 0.7]}, "jain")
+    write_report(folder / "out", folder)
+    page = (folder / "out" / "xqm-tiny.html").read_text()
+    assert "both at once, means: this row 0.8; that row 1.0." in page
+
+
+def test_the_queue_at_false_positives_is_drawn(folder: Path) -> None:
+    write_figure(folder, FIGURE.replace("[plot]\n", "[plot]\nfalse_positives = true\n"))
+    for run in runs_of(load_figures(folder)["xqm-tiny"], folder=folder):
+        if run.case.name == "short" and run.seed == 1:
+            lengths = [1.0, 4.0] if run.point.label == "few" else []
+            keep(run, replace(result(), series={"queue": [], "false_positive_queue": lengths}))
+    write_report(folder / "out", folder)
+    page = (folder / "out" / "xqm-tiny.html").read_text()
+    assert "queue over buffer at false positives, mean: few (2) 0.30." in page  # .15 and .45
 
 
 def test_the_page_tells_of_older_laws(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,6 +187,15 @@ def test_equilibrium_of_pert() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("queue_ms", "probability"),
+    [(0, 0), (5, 0), (7.5, 0.025), (10, 0.05), (15, 0.525), (20, 1), (300, 1)],
+)
+def test_the_response_curve_of_pert(queue_ms: float, probability: float) -> None:
+    """Section 3's: no response up to 5 ms, p_max at 10, always from twice that on."""
+    assert pert.response_probability(queue_ms) == pytest.approx(probability)
+
+
 def test_theorem_1_is_at_its_bound_at_171_ms() -> None:
     margin = [pert.theorem_1(pert.Network(100, 5, r), pert.SIMULATED) for r in (0.1709, 0.1711)]
     assert margin[0] > 1 > margin[1]
