@@ -24,7 +24,7 @@ from report.runs import NoResultError
 def all_runs(folder: Path) -> list[Run]:
     """Every run that a figure asks for."""
     figures = load_figures(folder).values()
-    return [run for figure in figures for run in runs_of(figure, folder=folder)]
+    return [run for one in figures if not one.runs for run in runs_of(one, folder=folder)]
 
 
 def do_run(args: argparse.Namespace) -> int:

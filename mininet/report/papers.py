@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from models import FIGURES
+from models.figure import ModelFigure, Panel
+from models.lred import loss_ratio
 from papers.judge import Results, Verdict, judge_all
 from papers.measured import found_metric, interval, measure_of
 from papers.plan import Times, shell
@@ -23,6 +25,7 @@ from papers.schema import (
     FOLDER,
     PAPERS,
     Case,
+    Course,
     Figure,
     Model,
     Point,
@@ -49,6 +52,7 @@ NONE = "-"
 ROWS_CAPTION = "A ring: a run. Dot and bar: mean and 95 % interval. Blue: this repository's laws."
 LINES_CAPTION = "Means, bars: 95 % intervals where there is more than a seed."
 DASH_LENGTHS = {"-": [], "--": [8, 4], ":": [2, 3], "-.": [8, 3, 2, 3]}  # pixels
+LAW_CAPTION = "Seed 1. What the qdisc tells; the ratio is eq. (3) solved for it."
 COURSE_CAPTION = (
     "Seed 1. Line: mean of a second. Band: the middle 80 % of the samples. Shaded: not counted."
 )
@@ -139,8 +143,10 @@ class Shown:
         for metric in self.figure.plot.metrics:
             if drawn := self._drawing(metric):
                 yield drawn
-        if drawn := self._course():
-            yield drawn
+        for time in self.figure.plot.time:
+            if drawn := self._course(time):
+                yield drawn
+        yield from self._law()
         for model in self.figure.model:
             yield self._model(model)
 
@@ -230,10 +236,20 @@ class Shown:
             caption += " Hollow: the paper's."
         return Drawing(svg(figure, f"{measure.label}: the values are in the table below."), caption)
 
-    def _course(self) -> Drawing | None:
-        time = self.figure.plot.time
-        if not time:
-            return None
+    def _law(self) -> Iterator[Drawing]:
+        """LRED's probability and loss ratio, over all the run and in a part of it."""
+        law = self.figure.plot.law
+        result = self.results.at(law.case, "").get(1) if law else None
+        for part in ("law", "law_zoomed") if result else ():
+            assert result
+            time_s, queue, probability = map(numbers, zip(*result.series[part], strict=True))
+            ratio = loss_ratio(result.qdisc, probability, queue)
+            lines = {"drop probability": (time_s, probability), "loss ratio": (time_s, ratio)}
+            title = f"{time_s[0]:.0f} to {time_s[-1]:.0f} s"
+            drawn = ModelFigure(title, "seconds", (Panel("", lines),), "")
+            yield Drawing(svg(of_model(drawn), f"{title}: both over time."), LAW_CAPTION)
+
+    def _course(self, time: Course) -> Drawing | None:
         series = {}
         warmup_s = 0.0
         for case in time.cases:
@@ -317,6 +333,7 @@ def write_report(out: Path, folder: Path = FOLDER) -> Path:
     times = Times(folder)
     figures = [Shown(figure, times, folder) for figure in load_figures(folder).values()]
     rows = load_rows(folder)
+    own = [one for one in figures if not one.figure.runs]
     unplanned = [row for row in rows if all(one.figure.target != row.figure for one in figures)]
     counts = sum((one.counts for one in figures), Counter[str]())
     shutil.rmtree(out, ignore_errors=True)
@@ -331,9 +348,9 @@ def write_report(out: Path, folder: Path = FOLDER) -> Path:
             **common,
             counts=counts,
             unplanned=unplanned,
-            runs=sum(len(one.results.kept) for one in figures),
-            stale=sum(one.stale for one in figures),
-            took=duration(sum(one.seconds for one in figures)),
+            runs=sum(len(one.results.kept) for one in own),
+            stale=sum(one.stale for one in own),
+            took=duration(sum(one.seconds for one in own)),
         )
     )
     for one in figures:
