@@ -149,7 +149,9 @@ def queued_ratio(ratio: float) -> float:
     return (ratio * rtt_s + QUEUE_S) / (rtt_s + QUEUE_S)
 
 
-def _over_ratio(title: str, label: str, of_share: Callable[[float], float], note: str) -> ModelFigure:
+def _over_ratio(
+    title: str, label: str, of_share: Callable[[float], float], note: str
+) -> ModelFigure:
     """What OF_SHARE makes of a fragile flow's share, its ratio to the robust ones' RTT varied."""
     shares = {
         "fair": np.full_like(RATIOS, 1 / 4),
@@ -188,13 +190,17 @@ def recovery() -> ModelFigure:
 
 
 def unsent() -> ModelFigure:
-    """Section 3.2: what the link could have carried on that way, the area above Figure 3's lines."""
+    """Section 3.2: what the link could have carried on that way: the area above Figure 3's line."""
     rtt_s, capacity_bps = EXAMPLE["rtt_s"], EXAMPLE["capacity_bps"]
+
+    def area(share: float) -> float:
+        back_s = rtt_s * recovery_round_trips(share=share, **EXAMPLE)
+        return back_s * capacity_bps * (1 - share) / 2e6
+
     return _over_ratio(
         "Not sent on the way back",
         "data (Mb)",
-        lambda share: (1 - share) * capacity_bps / 2e6
-        * (rtt_s * recovery_round_trips(share=share, **EXAMPLE)),
+        area,
         "The area above each line of Figure 3. Between the two, 210 Mb at 0.1.",
     )
 

@@ -229,7 +229,7 @@ def _net_loss(result: Result) -> float:
 
 
 def _rtt_ratio(result: Result) -> float:
-    rtts = _each(result, "rtt_ms")
+    rtts: list[float] = _each(result, "rtt_ms")
     return min(rtts) / max(rtts)
 
 

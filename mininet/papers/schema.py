@@ -8,7 +8,7 @@ import shlex
 import string
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -374,9 +374,7 @@ def _folder_of(path: Path) -> dict[str, Figure]:
                 if given := theirs.get(key):
                     shared[key] = _chosen(paths[name], key, field, keys.get(key), given)
             whole[name] |= shared
-    return {
-        name: _built(paths[name], lambda keys=keys: Figure(**keys)) for name, keys in whole.items()
-    }
+    return {name: _built(paths[name], partial(Figure, **keys)) for name, keys in whole.items()}
 
 
 def load_figure(path: Path) -> Figure:
@@ -391,9 +389,7 @@ def load_figures(folder: Path = FOLDER) -> dict[str, Figure]:
     for name, figure in figures.items():
         if figure.target not in rows:
             path = folder / name.replace("-", "/", 1)
-            raise FigureError(
-                f"{path}.toml: target: no row {figure.target!r} in targets.toml"
-            )
+            raise FigureError(f"{path}.toml: target: no row {figure.target!r} in targets.toml")
     return figures
 
 
@@ -401,5 +397,5 @@ def load_rows(folder: Path = FOLDER) -> tuple[Row, ...]:
     """The rows of targets.toml."""
     path = folder / "targets.toml"
     keys = _parsed(path)
-    rows: Rows = _built(path, lambda: Rows(**keys))
+    rows: Rows = _built(path, partial(Rows, **keys))
     return rows.row

@@ -331,13 +331,18 @@ def test_a_run_is_cut_down(tmp_path: Path) -> None:
 
 
 def test_a_law_is_kept_where_it_is_shown(folder: Path, tmp_path: Path) -> None:
-    text = FIGURE.replace("[plot.time]", '[plot.law]\ncase = "short"\nzoom = [0.3, 0.32]\n[plot.time]')
+    text = FIGURE.replace(
+        "[plot.time]", '[plot.law]\ncase = "short"\nzoom = [0.3, 0.32]\n[plot.time]'
+    )
     write_figure(folder, text)
     runs = {run.stem: run for run in runs_of(load_figures(folder)["xqm-tiny"], folder=folder)}
     assert {stem for stem, run in runs.items() if run.zoom} == {"short.few.1", "short.many.1"}
     rows = []
     for tick in range(100):
-        rows += [f"{tick / 100:.3f},queue_pkts,0,,{tick}", f"{tick / 100:.3f},probability,0,,{tick}e-3"]
+        rows += [
+            f"{tick / 100:.3f},queue_pkts,0,,{tick}",
+            f"{tick / 100:.3f},probability,0,,{tick}e-3",
+        ]
     rows += ["4.000,goodput_mbps,,0,0.5", "4.000,goodput_mbps,,1,1.0"]
     zoom = runs["short.few.1"].zoom
     found = from_folder(run_folder(tmp_path / "run", {"groups": None}, rows), zoom=zoom)
