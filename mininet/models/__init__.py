@@ -9,6 +9,9 @@ from .figure import ModelFigure
 FIGURES: dict[str, Callable[[], ModelFigure]] = {
     "fifa.fig3": fifa.fig3,
     "fifa.fig6": fifa.fig6,
+    "fifa.recovery": fifa.recovery,
+    "fifa.response": fifa.response,
+    "fifa.unsent": fifa.unsent,
     "lred.fig5": lred.fig5,
     "lred.theorem2": lred.theorem_2_figure,
     "pert.fig5": pert.fig5,
@@ -19,5 +22,6 @@ FIGURES: dict[str, Callable[[], ModelFigure]] = {
     "xqm.fig3a": xqm.fig3a,
     "xqm.fig3bc": xqm.fig3bc,
     "xqm.fig4": xqm.fig4,
+    "xqm.fig5": xqm.fig5,
 }
 """Each takes some seconds at most, and gives the same numbers each time."""

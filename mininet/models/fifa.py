@@ -11,7 +11,7 @@ is what the labels of those shares average to.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -135,6 +135,73 @@ def fig3() -> ModelFigure:
         (Panel("throughput (Mb/s)", curves),),
         "Section 3.2's example at 300 ms: back after 84 s, not 109; 210 Mb lie between the lines."
         " Print has 701.3 Mb, which are bits/s times round trips.",
+    )
+
+
+PAGE_S = 6.0  # of section 3.1's example: what a transfer takes at a fair share
+QUEUE_S = 0.0162  # s: 20 packets at EXAMPLE's capacity, in the middle of Figure 12's RED
+RATIOS = np.linspace(0.05, 1, 96)
+
+
+def queued_ratio(ratio: float) -> float:
+    """The ratio of round-trip times with QUEUE_S in both, EXAMPLE's being the fragile flow's."""
+    rtt_s = EXAMPLE["rtt_s"]
+    return (ratio * rtt_s + QUEUE_S) / (rtt_s + QUEUE_S)
+
+
+def _over_ratio(
+    title: str, label: str, of_share: Callable[[float], float], note: str
+) -> ModelFigure:
+    """What OF_SHARE makes of a fragile flow's share, its ratio to the robust ones' RTT varied."""
+    shares = {
+        "fair": np.full_like(RATIOS, 1 / 4),
+        "unfair": np.array([unfair_share(4, ratio) for ratio in RATIOS]),
+        "unfair, 20 packets queued": np.array(
+            [unfair_share(4, queued_ratio(ratio)) for ratio in RATIOS]
+        ),
+    }
+    curves = {name: (RATIOS, np.array([*map(of_share, found)])) for name, found in shares.items()}
+    words = "round-trip time of three robust flows over the fragile one's"
+    return ModelFigure(title, words, (Panel(label, curves),), note)
+
+
+def response() -> ModelFigure:
+    """Section 3.1: response time of a fragile flow's transfer."""
+    capacity_bps = EXAMPLE["capacity_bps"]
+    size_bits = PAGE_S * capacity_bps / 4
+    return _over_ratio(
+        "A transfer of a fragile flow",
+        "response time (s)",
+        lambda share: transfer_s(size_bits, capacity_bps, share),
+        "The paper's 6 and 46.5 s at 0.1. A queue, which the paper leaves out, makes round-trip"
+        " times more alike. Slow start is in no line.",
+    )
+
+
+def recovery() -> ModelFigure:
+    """Section 3.2: the time until a fragile flow that is left alone fills the link."""
+    rtt_s = EXAMPLE["rtt_s"]
+    return _over_ratio(
+        "The way back to full utilization",
+        "time (s)",
+        lambda share: rtt_s * recovery_round_trips(share=share, **EXAMPLE),
+        "A packet a round trip: 84 and 109 s at 0.1.",
+    )
+
+
+def unsent() -> ModelFigure:
+    """Section 3.2: what the link could have carried on that way: the area above Figure 3's line."""
+    rtt_s, capacity_bps = EXAMPLE["rtt_s"], EXAMPLE["capacity_bps"]
+
+    def area(share: float) -> float:
+        back_s = rtt_s * recovery_round_trips(share=share, **EXAMPLE)
+        return back_s * capacity_bps * (1 - share) / 2e6
+
+    return _over_ratio(
+        "Not sent on the way back",
+        "data (Mb)",
+        area,
+        "The area above each line of Figure 3. Between the two, 210 Mb at 0.1.",
     )
 
 

@@ -25,10 +25,13 @@ ETA = 1.5  # eta of (4) for a receiver that acknowledges each packet
 PI = {"a": "1.822e-5", "b": "1.816e-5", "sampling": "170"}
 REM = {"interval": "2ms", "alpha": "0.1", "gamma": "0.001", "phi": "1.001"}
 DEFAULTS = {
+    "lred": {"limit": "200", "target": "100", "beta": "0.001"},
     "rem": {"limit": "120", "target": "20"} | REM,
     "fifa base rem": {"limit": "1000", "target": "20"} | REM,
     "fifa base pi": {"limit": "1000", "target": "50"} | PI,
 }
+
+BOUNDED = ("rem", "fifa base rem", "fifa base pi")
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ def response_bound_s(qdisc: str, loss_ratio: float) -> float | None:
     """
     words = qdisc.split()
     law = " ".join(words[: 3 if words[0] == "fifa" else 1])
-    if law not in DEFAULTS or (words[0] == "fifa" and "noscale" not in words):
+    if law not in BOUNDED or (words[0] == "fifa" and "noscale" not in words):
         return None
     given = DEFAULTS[law] | dict(itertools.pairwise(words))
     above = float(given["limit"]) - float(given["target"])
@@ -181,6 +184,19 @@ def response_bound_s(qdisc: str, loss_ratio: float) -> float | None:
     interval = given["interval"]
     interval += "us" if interval.isdecimal() else ""  # as tc reads it
     return loss_ratio * parse_seconds(interval) / (gain * above)
+
+
+def loss_ratio(qdisc: str, probability: Numbers, queue: Numbers) -> Numbers:
+    """The loss ratio in LRED's probability at a queue in packets: eq. (3), solved for its root.
+
+    Where the probability is cut to 0, only that of a queue at its target or above tells one, 0;
+    where it is cut to 1, none does: not a number.
+    """
+    given = DEFAULTS["lred"] | dict(itertools.pairwise(qdisc.split()))
+    slope = float(given["beta"]) * (queue - float(given["target"]))
+    ratio = ((np.sqrt(slope**2 + 4 * probability) - slope) / 2) ** 2
+    known = ((probability > 0) | (slope >= 0)) & (probability < 1)
+    return np.where(known, ratio, np.nan)
 
 
 def pi_gains(network: Network) -> tuple[float, float]:

@@ -157,6 +157,37 @@ def stepped(*ends: tuple[float, float]) -> Loss:
     return lambda when: np.select([when < end for end, _ in ends], [rate for _, rate in ends])
 
 
+@dataclass(frozen=True)
+class Shared:
+    """Flows that share a link alike, the queue at XQM's target."""
+
+    rate_bps: float
+    frame_bytes: int
+    rtts_s: tuple[float, ...]  # base
+    target: float  # packets
+
+    @property
+    def quiescent(self) -> Numbers:
+        """Loss rate of each flow, 0..1: eq. (16)."""
+        capacity = self.rate_bps / 8 / self.frame_bytes
+        rtts = np.array(self.rtts_s) + self.target / capacity
+        return quiescent_loss(capacity / len(self.rtts_s), rtts)
+
+    def imposed(self, loss_rate: npt.ArrayLike) -> Numbers:
+        """What XQM adds to an exogenous LOSS_RATE, 0..1, in the mean over flows: Figure 5."""
+        missing = self.quiescent - np.asarray(loss_rate, float)[..., None]
+        return np.asarray(np.maximum(missing, 0).mean(axis=-1))
+
+    def hidden(self, loss_rate: npt.ArrayLike) -> Numbers:
+        """What it takes away."""
+        above = np.asarray(loss_rate, float)[..., None] - self.quiescent
+        return np.asarray(np.maximum(above, 0).mean(axis=-1))
+
+
+TABLE_1 = Shared(16e6, 1014, tuple(0.024 + 0.008 * step for step in range(20)), 50.0)
+"""Table I's flows, frames as the lab's shaper counts them."""
+
+
 def cyclic(when: Numbers) -> Numbers:
     """Figure 4's: 3 %, and from 10 to 20 s +-2 % around it. The period, 2 s, is not in print."""
     swing = 0.02 * np.sin(np.pi * (when - 10))
@@ -251,6 +282,29 @@ def fig3bc() -> ModelFigure:
         "Print has ns-2 here: fairness up at 2 %, down at 7 %, where the queue nears 0. In the"
         " model it goes up twice, from .92 to .96 and .998: all flows see the same losses, so only"
         " RTTs and synchrony set them apart; at 7 % the queue stands still at 79 packets.",
+    )
+
+
+def fig5() -> ModelFigure:
+    """Losing and hiding against the exogenous loss rate, flows as in Table I."""
+    rates = np.linspace(0, 0.08, 81)
+    imposed, hidden = TABLE_1.imposed(rates), TABLE_1.hidden(rates)
+    return ModelFigure(
+        "What XQM imposes, and hides",
+        "exogenous loss rate",
+        (
+            Panel(
+                "loss rate",
+                {
+                    "imposed": (rates, imposed),
+                    "hidden, below 0": (rates, -hidden),
+                    "both": (rates, imposed - hidden),
+                },
+            ),
+        ),
+        "Print has one flow: a line that falls to 0 at its quiescent rate, and another that rises"
+        f" from there. These are means over Table I's flows, whose rates are"
+        f" {100 * TABLE_1.quiescent.min():.1f} to {100 * TABLE_1.quiescent.max():.1f} %.",
     )
 
 

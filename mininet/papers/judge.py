@@ -20,7 +20,7 @@ from .schema import FOLDER, Case, Figure, Gate, Other, Point
 ROUNDING = 1e-9  # of sums: results have six decimals
 Status = Literal["met", "missed", "not run"]
 # Metrics of which none means that it lasted longer than the run.
-ENDLESS = ("response_time_s",)
+ENDLESS = ("response_time_s", "transfer_s", "recovery_s")
 Compared = tuple[str, str, str | None]  # with what: a case, a metric, and a point, or the same
 
 

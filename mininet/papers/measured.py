@@ -22,6 +22,8 @@ from .result import Result
 # Student's t for a two-sided interval of 95 %, by number of runs.
 T_95 = {2: 12.71, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 COHORTS_S = (20, 30)  # after a join
+TRANSFER_S = 6  # section 3.1 of FIFA's paper: its example of a transfer at a fair share
+FULL, FULL_S = 0.95, 5  # of a link's capacity, in the mean of s, counts as all of it
 PERT_DECREASE = 0.35
 SHARES = {
     "efficiency": "losses foretold",
@@ -70,6 +72,9 @@ METRICS = {
     "drop_rate": Measure("dropped", "%", 3, 100),
     "overflow_rate": Measure("dropped for want of room", "%", 3, 100),
     "mark_rate": Measure("marked", "%", 3, 100),
+    "line_loss": Measure("lost behind the queue", "%", 3, 100),
+    "hidden_rate": Measure("losses hidden by copies", "%", 3, 100),
+    "net_loss": Measure("dropped, less what is hidden", "%", 3, 100),
     "response_time_s": Measure("response time", "s", 1),
     "response_bound_s": Measure("the paper's bound of it", "s", 1),
     "pert_equilibrium_ms": Measure("steady state by the formula", "ms", 1),
@@ -91,6 +96,10 @@ METRICS = {
     "false_positives_short_queue": Measure(
         "srtt .99: false positives at less than half of the buffer", "%", 1, 100
     ),
+    "rtt_ratio": Measure("shortest round-trip time over the longest", digits=2),
+    "transfer_s": Measure(f"what takes {TRANSFER_S} s of a fair share", "s", 1),
+    "recovery_s": Measure("until the link is full again", "s", 1),
+    "unsent_mbit": Measure("not sent until then", "Mb", 0),
 }
 # Of a chain's link, and of the way back.
 PLACED = re.compile(r"(reverse\.)?(?:links\.(\d+)\.)?(\w+)")
@@ -198,12 +207,89 @@ def _queue_share(result: Result) -> float | None:
     return mean / buffer if buffer else None
 
 
-def _goodput_share(result: Result) -> float:
-    """Packets that came for the first time, of those that the link can carry; IPv4."""
-    link, frame = result.scenario["links"][0], result.scenario["frame_bytes"]
+def _most_goodput(result: Result) -> float:
+    """Mb/s, if the first link is never idle and nothing is sent twice; IPv4."""
+    frame = result.scenario["frame_bytes"]
     payload = frame - HEADER_BYTES - TCP_IP_HEADERS[False] - TIMESTAMP_OPTION
-    share: float = result.metrics["goodput_mbps"] * MEGA / payload * frame / link["rate_bps"]
+    most: float = result.scenario["links"][0]["rate_bps"] / frame * payload / MEGA
+    return most
+
+
+def _goodput_share(result: Result) -> float:
+    """Packets that came for the first time, of those that the link can carry."""
+    share: float = result.metrics["goodput_mbps"] / _most_goodput(result)
     return share
+
+
+def _line_loss(result: Result) -> float:
+    lost: float | None = result.metrics["line_loss"]
+    return lost or 0.0
+
+
+def _hidden_rate(result: Result) -> float:
+    """Losses behind the queue that nobody sees, of the packets that came to it: xqm's by copy.
+
+    What leaves beyond what was let in are copies, and of a packet with one, both must be lost.
+    """
+    metrics, scenario = result.metrics, result.scenario
+    seconds = scenario["duration_s"] - scenario["warmup_s"]
+    packets_s = scenario["links"][0]["rate_bps"] / 8 / scenario["frame_bytes"]
+    sent = metrics["utilization"] * packets_s * seconds / metrics["arrivals"]
+    lost = _line_loss(result)
+    copies: float = sent - (1 - metrics["drop_rate"])
+    return max(copies, 0.0) * lost * (1 - lost)
+
+
+def _net_loss(result: Result) -> float:
+    dropped: float = result.metrics["drop_rate"]
+    return dropped - _hidden_rate(result)
+
+
+def _rtt_ratio(result: Result) -> float:
+    rtts: list[float] = _each(result, "rtt_ms")
+    return min(rtts) / max(rtts)
+
+
+def _last_cohort(result: Result) -> tuple[list[float], int] | None:
+    """Mb/s in each second of the flows that came last, and when the first group left."""
+    groups = result.scenario["groups"]
+    cohorts = result.series.get("cohorts", [])
+    if not groups or groups["leave_s"] is None or len(cohorts) < 2:
+        return None
+    return cohorts[-1], round(groups["leave_s"])
+
+
+def _transfer_s(result: Result) -> float | None:
+    """How long the last group takes, from when it comes, for TRANSFER_S of a fair share's data."""
+    if not (found := _last_cohort(result)):
+        return None
+    join = round(result.scenario["groups"]["join_s"]) * (len(result.series["cohorts"]) - 1)
+    fair = _most_goodput(result) / len(_each(result, "rtt_ms"))
+    left = fair * TRANSFER_S
+    for second, rate in enumerate(found[0][join : found[1]]):
+        if rate >= left:
+            return second + left / rate
+        left -= rate
+    return None
+
+
+def _recovery_s(result: Result) -> int | None:
+    """From when the first group left to the first FULL_S in which the last one fills the link."""
+    if not (found := _last_cohort(result)):
+        return None
+    rates, most = found[0][found[1] :], _most_goodput(result)
+    for second in range(len(rates) - FULL_S + 1):
+        if statistics.fmean(rates[second : second + FULL_S]) >= FULL * most:
+            return second
+    return None
+
+
+def _unsent_mbit(result: Result) -> float | None:
+    """What the last group could have sent more until then: the area above Figure 3's lines."""
+    if (found := _last_cohort(result)) is None or (until := _recovery_s(result)) is None:
+        return None
+    rates, most = found[0][found[1] :], _most_goodput(result)
+    return sum(most - rate for rate in rates[:until])
 
 
 def _overflow_rate(result: Result) -> float | None:
@@ -263,6 +349,13 @@ DERIVED: dict[str, Callable[[Result], float | None]] = {
     "queue_share": _queue_share,
     "overflow_rate": _overflow_rate,
     "page_response_s": _page_response,
+    "line_loss": _line_loss,
+    "hidden_rate": _hidden_rate,
+    "net_loss": _net_loss,
+    "rtt_ratio": _rtt_ratio,
+    "transfer_s": _transfer_s,
+    "recovery_s": _recovery_s,
+    "unsent_mbit": _unsent_mbit,
     **{f"cohorts_{join}": _cohorts(join) for join in range(1, 4)},
     **{
         f"{share}_{name}{ending}": _predictor(share, name, ending)

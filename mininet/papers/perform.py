@@ -24,6 +24,7 @@ def perform(
     told: str = "",
     laws: Mapping[str, str] | None = None,
     course: bool = False,
+    zoom: tuple[float, float] | None = None,
 ) -> Result:
     """Carry out COMMAND of a folder; NoResultError if it fails or is not to be trusted."""
     with tempfile.TemporaryDirectory(prefix="papers-") as folder:
@@ -35,13 +36,19 @@ def perform(
             said = done.stderr.splitlines()[-LAST_LINES:]
             words = "\n".join(said) or f"exit status {done.returncode}, without a word"
             raise NoResultError(f"{shell(given)}:\n{words}")
-        found = from_folder(Path(folder), command=told, laws=laws, course=course)
+        found = from_folder(Path(folder), command=told, laws=laws, course=course, zoom=zoom)
     return replace(found, provenance={**found.provenance, "programs": programs_digest()})
 
 
 def result_of(run: Run) -> Result:
     """Do RUN."""
-    return perform(run.command, told=shell(run.command("OUT")), laws=run.laws, course=run.course)
+    return perform(
+        run.command,
+        told=shell(run.command("OUT")),
+        laws=run.laws,
+        course=run.course,
+        zoom=run.zoom,
+    )
 
 
 def carry_out(run: Run) -> None:

@@ -48,7 +48,7 @@ class Run:
     @property
     def name(self) -> str:
         """Its name among all runs."""
-        return f"{self.figure.kept_as}/{self.stem}"
+        return f"{self.figure.home}/{self.stem}"
 
     @cached_property
     def words(self) -> list[str]:
@@ -67,15 +67,24 @@ class Run:
     @cached_property
     def key(self) -> str:
         """Changes with the scenario and with the laws: such a run is another run."""
-        made_of = json.dumps([self.words, self.case.modules, self.laws, self.course])
-        return hashlib.sha256(made_of.encode()).hexdigest()[:8]
+        made_of: list[object] = [self.words, self.case.modules, self.laws, self.course]
+        if self.zoom:
+            made_of.append(self.zoom)
+        return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:8]
 
     @property
     def course(self) -> bool:
         """Whether its queue over time is shown."""
-        time = self.figure.plot.time
-        shown = time and self.case.name in time.cases and self.point.label == time.point
-        return bool(shown) and self.seed == 1
+        return self.seed == 1 and any(
+            self.case.name in time.cases and self.point.label == time.point
+            for time in self.figure.courses
+        )
+
+    @property
+    def zoom(self) -> tuple[float, float] | None:
+        """Between which seconds its law is shown in full, if it is."""
+        law = self.figure.plot.law
+        return law.zoom if law and self.case.name == law.case and self.seed == 1 else None
 
     @property
     def packets(self) -> float:
@@ -88,7 +97,7 @@ class Run:
     @property
     def home(self) -> Path:
         """Where the figure's results are kept."""
-        paper, _, figure = self.figure.kept_as.partition("-")
+        paper, _, figure = self.figure.home.partition("-")
         return self.folder / paper / "results" / figure
 
     @property

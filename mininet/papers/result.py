@@ -20,6 +20,7 @@ from aqmlab.scenario import HEADER_BYTES, US_PER_S
 from models import predictors
 
 BIN_S = 1.0  # of the series
+LAW_MS = 100  # between samples of a law over all of its run
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,22 @@ def unpacked(data: bytes) -> Result:
 
 
 def from_folder(
-    folder: Path, *, command: str = "", laws: Mapping[str, str] | None = None, course: bool = False
+    folder: Path,
+    *,
+    command: str = "",
+    laws: Mapping[str, str] | None = None,
+    course: bool = False,
+    zoom: tuple[float, float] | None = None,
 ) -> Result:
-    """The result of the run that left FOLDER, with its queues' COURSE over time."""
+    """The result of the run that left FOLDER, with its queues' COURSE over time.
+
+    With ZOOM, its law's too: a sample every LAW_MS, and all between these seconds.
+    """
     run = json.loads((folder / "run.json").read_text())
     scenario, made_of, metrics = run["scenario"], run["provenance"], run["metrics"]
     with gzip.open(folder / "series.csv.gz", "rt", newline="") as rows:
         seen = Seen(csv.DictReader(rows))
-    series = dict(seen.short(scenario, course))
+    series = dict(seen.short(scenario, course, zoom))
     if observed := predictors.read(folder):
         since, rtt_s = scenario["warmup_s"], scenario["rtts_us"][0] / US_PER_S
         metrics |= rounded(predictors.study(observed, since, rtt_s))
@@ -116,10 +125,14 @@ class Seen:
 
     def __init__(self, rows: Iterable[Mapping[str, str]]) -> None:
         self.queues: dict[int, list[tuple[float, int]]] = defaultdict(list)  # by link
+        self.laws: list[tuple[float, int, float]] = []  # of the first link: s, packets, probability
         self.rates: dict[float, dict[int, float]] = defaultdict(dict)  # by time, then by flow
         for row in rows:
             if row["series"] == "queue_pkts":
                 self.queues[int(row["link"])].append((float(row["time_s"]), int(row["value"])))
+            elif row["series"] == "probability" and row["link"] == "0":
+                time_s, packets = self.queues[0][-1]  # told together
+                self.laws.append((time_s, packets, float(row["value"])))
             elif row["series"] == "goodput_mbps":
                 self.rates[float(row["time_s"])][int(row["flow"])] = float(row["value"])
 
@@ -131,10 +144,17 @@ class Seen:
             if time_s > warmup_s
         )
 
-    def short(self, scenario: Mapping[str, Any], course: bool) -> Iterator[tuple[str, object]]:
-        """Of each link the queue, if asked for; of flows that come in groups each group's rate."""
+    def short(
+        self, scenario: Mapping[str, Any], course: bool, zoom: tuple[float, float] | None
+    ) -> Iterator[tuple[str, object]]:
+        """Of each link the queue, and of the first the law, if asked for; of flows that come in
+        groups each group's rate."""
         if course:
             yield "queue", [list(_binned(self.queues[link])) for link in sorted(self.queues)]
+        if zoom:
+            bins = itertools.groupby(self.laws, lambda sample: round(1000 * sample[0]) // LAW_MS)
+            yield "law", [next(members) for _, members in bins]
+            yield "law_zoomed", [one for one in self.laws if zoom[0] <= one[0] < zoom[1]]
         if scenario["groups"]:
             size, long = scenario["groups"]["size"], scenario["long"]
             cohorts = [range(first, min(first + size, long)) for first in range(0, long, size)]

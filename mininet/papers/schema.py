@@ -8,13 +8,14 @@ import shlex
 import string
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -31,7 +32,8 @@ PAPERS = ("xqm", "fifa", "lred", "rem", "pert")
 ALL = "all"  # in a run's name, where a figure has no points
 SCRIPTS = {"dumbbell": ("dumbbell.py", "--qdisc"), "multihop": ("multihop.py", "--qdiscs")}
 MAX_SEEDS = 10
-RUNS_KEYS = ("topology", "common", "case", "point", "seeds", "quick")  # what runs are made of
+# What a figure takes from the one whose runs it shows; of cases and points, those that it names.
+SHARED = ("topology", "common", "seeds")
 
 
 class FigureError(Exception):
@@ -50,6 +52,11 @@ def _words(text: str) -> str:
     except ValueError as wrong:
         raise ValueError(f"{text!r}: {wrong}") from None
     return text
+
+
+def _several(given: object) -> object:
+    """A single table as a list of one."""
+    return [given] if isinstance(given, dict) else given
 
 
 Metric = Annotated[str, AfterValidator(_metric)]
@@ -145,13 +152,21 @@ class Beside(Strict):
     stressed: tuple[str, ...] = ()
 
 
+class Law(Strict):
+    """LRED's probability over time, and the loss ratio in it."""
+
+    case: str
+    zoom: tuple[float, float]  # s: the part that is shown in full
+
+
 class Plot(Strict):
     """What is drawn."""
 
     metrics: tuple[Metric, ...] = ()
     x: str = ""  # what the points' x is, with its unit
     log: bool = False
-    time: Course | None = None
+    time: Annotated[tuple[Course, ...], BeforeValidator(_several)] = ()
+    law: Law | None = None
     beside: tuple[Beside, ...] = ()
     false_positives: bool = False  # the queue's length at those of srtt .99, a line for each point
 
@@ -203,7 +218,13 @@ class Figure(Strict):
     model: tuple[Model, ...] = ()
     misses: str = ""  # why, and what was tried
     name: str = Field(init=False)  # xqm-table1: of the file's path
-    runs: str | None = None  # it shows those of another figure of its paper, which has the cases
+    runs: str = ""  # the figure whose runs it shows, instead of runs of its own
+    courses: tuple[Course, ...] = Field(init=False)  # kept of its runs, whoever shows them
+
+    @property
+    def home(self) -> str:
+        """Whose the runs are."""
+        return self.runs or self.name
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
@@ -278,11 +299,11 @@ class Figure(Strict):
         for model in self.model:
             over = model.measured.cases if model.measured else ()
             known(f"model {model.name}: cases", over, self.cases)
-        if self.plot.time and self.runs:
-            raise ValueError("plot.time: only where the runs are a figure's own")
-        if self.plot.time:
-            known("plot.time: cases", self.plot.time.cases, self.cases)
-            known("plot.time: point", [self.plot.time.point], labels)
+        for time in self.plot.time:
+            known("plot.time: cases", time.cases, self.cases)
+            known("plot.time: point", [time.point], labels)
+        if self.plot.law:
+            known("plot.law: case", [self.plot.law.case], self.cases)
         return self
 
 
@@ -314,57 +335,85 @@ class Rows(Strict):
     row: tuple[Row, ...]
 
 
-def _read(path: Path, build: Callable[[Mapping[str, Any]], Any]) -> Any:
+def _parsed(path: Path) -> dict[str, Any]:
     try:
-        return build(tomllib.loads(path.read_text()))
+        return tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as wrong:
         raise FigureError(f"{path}: {wrong}") from None
+
+
+def _built(path: Path, build: Callable[[], Any]) -> Any:
+    try:
+        return build()
     except ValidationError as wrong:
         first = wrong.errors()[0]
         key = ".".join(map(str, first["loc"]))
         said = first["msg"].removeprefix("Value error, ")
         raise FigureError(f"{path}: {key + ': ' if key else ''}{said}") from None
-    except ValueError as wrong:  # ValidationError and TOMLDecodeError are of that kind, too
-        raise FigureError(f"{path}: {wrong}") from None
+
+
+def _chosen(path: Path, key: str, field: str, names: object, among: Any) -> list[Any]:
+    """Of the tables AMONG those that NAMES has; all of them if it is None."""
+    if names is None:
+        return list(among)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise FigureError(f"{path}: {key}: names are wanted, of those whose runs are shown")
+    found = {one.get(field): one for one in among}
+    for name in names:
+        if name not in found:
+            raise FigureError(f"{path}: {key}: {name!r} is none of {', '.join(found)}")
+    return [found[name] for name in names]
+
+
+def _times(keys: Mapping[str, Any]) -> list[Any]:
+    time = keys.get("plot", {}).get("time", [])
+    return [time] if isinstance(time, dict) else list(time)
+
+
+def _folder_of(path: Path) -> dict[str, Figure]:
+    """The figures of a paper's folder, by name."""
+    paths = {f"{path.name}-{one.stem}": one for one in sorted(path.glob("*.toml"))}
+    own = {name: _parsed(one) for name, one in paths.items()}
+    whole = {}
+    for name, keys in own.items():
+        home = keys.get("runs", name)
+        if home not in own or "runs" in own[home]:
+            raise FigureError(f"{paths[name]}: runs: no figure {home!r} of this paper has any")
+        shown = [one for one in own.values() if one.get("runs", "") == home]
+        courses = [time for one in (own[home], *shown) for time in _times(one)]
+        whole[name] = {**keys, "name": name, "courses": courses}
+        if home != name:
+            theirs = own[home]
+            for key in SHARED:
+                if key in keys:
+                    raise FigureError(f"{paths[name]}: {key}: that of {home}, whose runs it shows")
+            shared = {key: theirs[key] for key in SHARED if key in theirs}
+            for key, field in (("case", "name"), ("point", "label")):
+                if given := theirs.get(key):
+                    shared[key] = _chosen(paths[name], key, field, keys.get(key), given)
+            whole[name] |= shared
+    return {name: _built(paths[name], partial(Figure, **keys)) for name, keys in whole.items()}
 
 
 def load_figure(path: Path) -> Figure:
     """The figure of a TOML file; FigureError if it makes no sense."""
-    name = f"{path.parent.name}-{path.stem}"
-
-    def build(keys: Mapping[str, Any]) -> Figure:
-        return Figure(**{**keys, **_shared(path, keys), "name": name})
-
-    figure: Figure = _read(path, build)
-    return figure
-
-
-def _shared(path: Path, keys: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a figure has of that whose runs it shows."""
-    if not isinstance(runs := keys.get("runs"), str):
-        return {}
-    twice = [key for key in RUNS_KEYS if key in keys]
-    if twice:
-        raise ValueError(f"{twice[0]}: of the runs, which are {runs}'s")
-    other = path.with_name(f"{runs}.toml")
-    if not other.exists():
-        raise ValueError(f"runs: there is no {other.name}")
-    found = tomllib.loads(other.read_text())
-    return {key: found[key] for key in RUNS_KEYS if key in found}
+    return _folder_of(path.parent)[f"{path.parent.name}-{path.stem}"]
 
 
 def load_figures(folder: Path = FOLDER) -> dict[str, Figure]:
     """All figures of FOLDER, by name, in the order of PAPERS."""
-    files = [path for paper in PAPERS for path in sorted((folder / paper).glob("*.toml"))]
-    figures = [load_figure(path) for path in files]
+    figures = {name: one for paper in PAPERS for name, one in _folder_of(folder / paper).items()}
     rows = {row.figure for row in load_rows(folder)}
-    for path, figure in zip(files, figures, strict=True):
+    for name, figure in figures.items():
         if figure.target not in rows:
-            raise FigureError(f"{path}: target: no row {figure.target!r} in targets.toml")
-    return {figure.name: figure for figure in figures}
+            path = folder / name.replace("-", "/", 1)
+            raise FigureError(f"{path}.toml: target: no row {figure.target!r} in targets.toml")
+    return figures
 
 
 def load_rows(folder: Path = FOLDER) -> tuple[Row, ...]:
     """The rows of targets.toml."""
-    rows: Rows = _read(folder / "targets.toml", lambda keys: Rows(**keys))
+    path = folder / "targets.toml"
+    keys = _parsed(path)
+    rows: Rows = _built(path, partial(Rows, **keys))
     return rows.row

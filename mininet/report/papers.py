@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from models import FIGURES
+from models.figure import ModelFigure, Panel
+from models.lred import loss_ratio
 from papers.judge import Results, Verdict, judge_all
 from papers.measured import buffer_pkts, found_metric, interval, measure_of
 from papers.plan import Times, shell
@@ -24,6 +26,7 @@ from papers.schema import (
     PAPERS,
     Beside,
     Case,
+    Course,
     Figure,
     Model,
     Point,
@@ -53,6 +56,7 @@ DASH_LENGTHS = {"-": [], "--": [8, 4], ":": [2, 3], "-.": [8, 3, 2, 3]}  # pixel
 BESIDE_CAPTION = "A ring: a run, each of another load. Dot: their mean."
 FALSE_POSITIVE_BINS = 10
 FALSE_POSITIVE_CAPTION = "By tenths of the buffer; in brackets how many there were."
+LAW_CAPTION = "Seed 1. What the qdisc tells; the ratio is eq. (3) solved for it."
 COURSE_CAPTION = (
     "Seed 1. Line: mean of a second. Band: the middle 80 % of the samples. Shaded: not counted."
 )
@@ -148,8 +152,10 @@ class Shown:
                 yield drawn
         if self.figure.plot.false_positives and (drawn := self._false_positives()):
             yield drawn
-        if drawn := self._course():
-            yield drawn
+        for time in self.figure.plot.time:
+            if drawn := self._course(time):
+                yield drawn
+        yield from self._law()
         for model in self.figure.model:
             yield self._model(model)
 
@@ -283,10 +289,20 @@ class Shown:
             caption += " Hollow: the paper's."
         return Drawing(svg(figure, f"{measure.label}: the values are in the table below."), caption)
 
-    def _course(self) -> Drawing | None:
-        time = self.figure.plot.time
-        if not time:
-            return None
+    def _law(self) -> Iterator[Drawing]:
+        """LRED's probability and loss ratio, over all the run and in a part of it."""
+        law = self.figure.plot.law
+        result = self.results.at(law.case, "").get(1) if law else None
+        for part in ("law", "law_zoomed") if result else ():
+            assert result
+            time_s, queue, probability = map(numbers, zip(*result.series[part], strict=True))
+            ratio = loss_ratio(result.qdisc, probability, queue)
+            lines = {"drop probability": (time_s, probability), "loss ratio": (time_s, ratio)}
+            title = f"{time_s[0]:.0f} to {time_s[-1]:.0f} s"
+            drawn = ModelFigure(title, "seconds", (Panel("", lines),), "")
+            yield Drawing(svg(of_model(drawn), f"{title}: both over time."), LAW_CAPTION)
+
+    def _course(self, time: Course) -> Drawing | None:
         series = {}
         warmup_s = 0.0
         for case in time.cases:
@@ -369,8 +385,8 @@ def write_report(out: Path, folder: Path = FOLDER) -> Path:
     """Write the pages into OUT; the first of them."""
     times = Times(folder)
     figures = [Shown(figure, times, folder) for figure in load_figures(folder).values()]
-    own = [one for one in figures if not one.figure.runs]
     rows = load_rows(folder)
+    own = [one for one in figures if not one.figure.runs]
     unplanned = [row for row in rows if all(one.figure.target != row.figure for one in figures)]
     counts = sum((one.counts for one in figures), Counter[str]())
     shutil.rmtree(out, ignore_errors=True)

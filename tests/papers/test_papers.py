@@ -33,7 +33,7 @@ from papers.measured import (
     pert_equilibrium_ms,
 )
 from papers.plan import ROOT, Run, Times, law_digest, modules_of, runs_of
-from papers.result import from_folder, unpacked
+from papers.result import Result, from_folder, unpacked
 from papers.schema import FOLDER, Figure, FigureError, load_figure, load_figures, load_rows
 from report.papers import write_report
 
@@ -132,43 +132,74 @@ def test_gates_are_whole(folder: Path, words: str, said: str) -> None:
         figure(folder, f'[[gate]]\nwords = "x"\nmetric = "jain"\ncases = ["REM"]\n{words}\n')
 
 
-SHARING = """\
-title = "another"
-target = "XQM Table I"
-setup = "the same"
+COMPANION = """\
+title = "the same runs"
+target = "PERT Fig. 99"
+setup = "as before"
+runs = "xqm-tiny"
+case = ["REM", "short"]
+point = ["many"]
 metrics = ["mean_queue_pkts"]
-runs = "tiny"
+
+[quick]
+cases = ["short"]
+
+[plot]
+
+[[plot.time]]
+cases = ["REM"]
+point = "many"
 """
 
 
-def test_figures_may_share_their_runs(folder: Path) -> None:
-    (folder / "xqm" / "other.toml").write_text(SHARING + "[plot]\n")
-    figures = load_figures(folder)
-    one, other = figures["xqm-tiny"], figures["xqm-other"]
-    assert [(case.name, case.qdisc) for case in other.case] == [
-        (case.name, case.qdisc) for case in one.case
-    ]
-    short = [run for run in runs_of(one, folder=folder) if not run.course]
-    assert {run.path for run in short} <= {run.path for run in runs_of(other, folder=folder)}
-    assert {run.name for run in short} <= {run.name for run in runs_of(other, folder=folder)}
+def companion(folder: Path, text: str = COMPANION) -> dict[str, Figure]:
+    (folder / "xqm" / "same.toml").write_text(text)
+    return load_figures(folder)
+
+
+def test_a_figure_shows_the_runs_of_another(folder: Path) -> None:
+    alone = {run.stem: run.path for run in runs_of(load_figures(folder)["xqm-tiny"], folder=folder)}
+    found = companion(folder)
+    shown = list(runs_of(found["xqm-same"], folder=folder))
+    assert [run.stem for run in shown] == ["rem.many.1", "short.many.1", "short.many.2"]
+    theirs = {run.stem: run for run in runs_of(found["xqm-tiny"], folder=folder)}
+    for run in shown:
+        other = theirs[run.stem]
+        assert (run.path, run.name, run.course) == (other.path, other.name, other.course)
+    # What is kept of a run, and so which run it is, depends on who shows it, and on nothing else.
+    courses = {stem for stem, run in theirs.items() if run.course}
+    assert courses == {"short.few.1", "rem.many.1"}
+    assert {stem for stem in alone if alone[stem] != theirs[stem].path} == {"rem.many.1"}
+    for run in theirs.values():
+        keep(run, result())
+    index = write_report(folder / "out", folder).read_text()
+    assert "6 runs in the lab" in index
+    page = (folder / "out" / "xqm-same.html").read_text()
+    assert "queue over time at many, packets" in page
+    assert "make papers FIGURE=xqm-tiny" in page
+    assert "few" not in page.partition("<h2>Numbers")[2].partition("</table>")[0]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("old", "new", "said"),
     [
-        (SHARING + "seeds = 2\n[plot]\n", "seeds: of the runs, which are tiny's"),
-        (SHARING.replace("tiny", "none") + "[plot]\n", "runs: there is no none.toml"),
-        (
-            SHARING + '[plot.time]\ncases = ["short"]\npoint = "few"\n',
-            "plot.time: only where the runs are",
-        ),
+        ("xqm-tiny", "xqm-huge", "runs: no figure 'xqm-huge' of this paper has any"),
+        ("xqm-tiny", "xqm-same", "runs: no figure 'xqm-same' of this paper has any"),
+        ("[quick]", "[quack]", "quack: Extra inputs"),
+        ('["REM", "short"]', '["PIE"]', "case: 'PIE' is none of short, REM"),
+        ('point = ["many"]', 'point = ["lots"]', "point: 'lots' is none of few, many"),
+        ('point = ["many"]', "[[point]]", "point: names are wanted"),
+        ("metrics", 'common = "--flows 2"\nmetrics', "common: that of xqm-tiny"),
+        ('point = "many"\n', 'point = "few"\n', "plot.time: point: 'few' is none of many"),
     ],
 )
-def test_what_figures_cannot_share(folder: Path, text: str, said: str) -> None:
-    (folder / "xqm" / "other.toml").write_text(text)
+def test_runs_of_none_are_refused(folder: Path, old: str, new: str, said: str) -> None:
+    text = COMPANION.replace(old, new, 1)
+    if new == "[[point]]":
+        text = COMPANION.replace(old + "\n", "") + '\n[[point]]\nlabel = "many"\n'
     with pytest.raises(FigureError, match=re.escape(said)) as refused:
-        load_figures(folder)
-    assert str(refused.value).startswith(f"{folder / 'xqm' / 'other.toml'}: ")
+        companion(folder, text)
+    assert str(refused.value).startswith(f"{folder / 'xqm' / 'same.toml'}: ")
 
 
 # Runs
@@ -320,6 +351,99 @@ def test_a_flow_that_was_watched(tmp_path: Path) -> None:
     known = replace(found, series={"false_positive_queue": [10.0, 49.0, 50.0, 51.0]})
     assert found_metric(known, "false_positives_short_queue") == 0.5
     assert measure_of("false_positives_srtt_99").label == "srtt .99: false positives, %"
+
+
+def test_a_law_is_kept_where_it_is_shown(folder: Path, tmp_path: Path) -> None:
+    text = FIGURE.replace(
+        "[plot.time]", '[plot.law]\ncase = "short"\nzoom = [0.3, 0.32]\n[plot.time]'
+    )
+    write_figure(folder, text)
+    runs = {run.stem: run for run in runs_of(load_figures(folder)["xqm-tiny"], folder=folder)}
+    assert {stem for stem, run in runs.items() if run.zoom} == {"short.few.1", "short.many.1"}
+    rows = []
+    for tick in range(100):
+        rows += [
+            f"{tick / 100:.3f},queue_pkts,0,,{tick}",
+            f"{tick / 100:.3f},probability,0,,{tick}e-3",
+        ]
+    rows += ["4.000,goodput_mbps,,0,0.5", "4.000,goodput_mbps,,1,1.0"]
+    zoom = runs["short.few.1"].zoom
+    found = from_folder(run_folder(tmp_path / "run", {"groups": None}, rows), zoom=zoom)
+    assert found.series == {
+        "law": [(tick / 100, tick, tick / 1000) for tick in range(0, 100, 10)],
+        "law_zoomed": [(0.3, 30, 0.03), (0.31, 31, 0.031)],
+    }
+
+
+def test_the_page_shows_a_law_and_its_loss_ratio(folder: Path) -> None:
+    text = FIGURE.partition("[[point]]")[0].replace("{limit}", "10")
+    text += '[quick]\ncases = []\n[plot.law]\ncase = "short"\nzoom = [3, 4]\n'
+    write_figure(folder, text)
+    for run in runs_of(load_figures(folder)["xqm-tiny"], folder=folder):
+        law = [(second / 10, 100 + second, 0.1 + second / 1000) for second in range(40)]
+        one = replace(result(), series={"law": law, "law_zoomed": law[30:]})
+        links = [{"rate_bps": 2_000_000, "qdisc": "lred limit 200 target 100"}]
+        keep(run, replace(one, scenario={**one.scenario, "links": links}))
+    write_report(folder / "out", folder)
+    page = (folder / "out" / "xqm-tiny.html").read_text()
+    assert page.count("loss ratio</text>") == 2
+    assert "0 to 4 s: both over time" in page
+
+
+def copied(**metrics: float) -> Result:
+    """20 s of 1000 packets/s, of which HALF is copies."""
+    scenario = {
+        "links": [{"rate_bps": 8_000_000, "qdisc": "xqm"}],
+        "frame_bytes": 1000,
+        "duration_s": 30.0,
+        "warmup_s": 10.0,
+    }
+    given = {"utilization": 1.0, "arrivals": 16_000, "drop_rate": 0.05, "line_loss": 0.1} | metrics
+    return replace(result(**given), scenario=scenario)
+
+
+def test_what_copies_hide() -> None:
+    # 20000 packets left of 15200 that were let in; a tenth is lost, of which nine in ten are there
+    assert found_metric(copied(), "hidden_rate") == pytest.approx(4800 / 16_000 * 0.1 * 0.9)
+    assert found_metric(copied(), "net_loss") == pytest.approx(0.05 - 0.027)
+    assert found_metric(copied(arrivals=21_000), "hidden_rate") == pytest.approx(50 / 21_000 * 0.09)
+    assert found_metric(copied(arrivals=22_000), "hidden_rate") == 0
+    none = result(drop_rate=0.05, line_loss=None, utilization=1.0, arrivals=16_000)
+    none = replace(none, scenario=copied().scenario)
+    assert found_metric(none, "line_loss") == 0
+    assert found_metric(none, "net_loss") == 0.05
+
+
+def staged(last: list[float]) -> Result:
+    """Of one robust flow until 10 s, and one that comes at 4 s: 1 Mb/s of payload for both."""
+    flows = [
+        {"path": "AB", "rtt_ms": rtt, "cc": "reno", "flows": 1, "goodput_mbps": 0.5}
+        for rtt in (20.0, 80.0)
+    ]
+    scenario = {
+        "links": [{"rate_bps": round(1_000_000 * 1014 / 948), "qdisc": "pfifo"}],
+        "frame_bytes": 1014,
+        "groups": {"size": 1, "join_s": 4.0, "leave_s": 10.0},
+    }
+    one = result(flows=flows)
+    return replace(one, scenario=scenario, series={"cohorts": [[0.5] * 10 + [0.0] * 10, last]})
+
+
+def test_a_transfer_and_the_way_back() -> None:
+    rising = [0.0] * 4 + [0.4] * 6 + [0.5, 0.7, 0.9] + [1.0] * 7
+    assert found_metric(staged(rising), "rtt_ratio") == 0.25
+    # 6 s of half a Mb/s are not through in 6 s of 0.4
+    assert found_metric(staged(rising), "transfer_s") is None
+    quick = [0.0] * 4 + [0.5, 1.0] + [0.5] * 4 + [0.5, 0.7, 0.9] + [1.0] * 7
+    assert found_metric(staged(quick), "transfer_s") == pytest.approx(5, abs=1e-5)
+    # of the seconds from the one of 0.9 on, five have a mean of 0.98
+    assert found_metric(staged(quick), "recovery_s") == 2
+    assert found_metric(staged(quick), "unsent_mbit") == pytest.approx(0.8, abs=1e-5)
+    slow = [0.0] * 4 + [0.5] * 16
+    assert found_metric(staged(slow), "recovery_s") is None
+    assert found_metric(staged(slow), "unsent_mbit") is None
+    for name in ("transfer_s", "recovery_s", "unsent_mbit"):
+        assert found_metric(replace(staged(slow), series={}), name) is None
 
 
 def test_metrics_that_are_made_of_others() -> None:
@@ -555,7 +679,7 @@ def test_the_page_tells_hits_misses_and_what_was_not_run(folder: Path) -> None:
 def test_metrics_stand_beside_each_other(folder: Path) -> None:
     more = """[[plot.beside]]
 title = "both at once"
-rows = { "this row" = "jain", "that row" = "null_model_jain", "no row" = "response_time_s" }
+rows = { "this row" = "jain", "that row" = "null_model_jain", "no row" = "page_response_s" }
 """
     write_figure(folder, FIGURE.replace("[plot.time]", f"{more}[plot.time]"))
     keep_all(folder, {("short", "few"): [0.9, 0.7]}, "jain")

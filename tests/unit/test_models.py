@@ -167,6 +167,24 @@ def test_figure_3_holds_the_share_between_1_and_2_percent() -> None:
     assert np.all(high[loss > 2.5] < 95)
 
 
+def test_figure_5_loses_to_the_quiescent_rate_and_hides_from_there() -> None:
+    one = xqm.Shared(8e6, 1000, (0.095,), 5.0)  # 1000 packets/s, a flow: 100 ms with the queue
+    rate = float(xqm.quiescent_loss(1000, 0.1))
+    assert one.quiescent == pytest.approx([rate])
+    assert one.imposed([0, rate, 2 * rate]) == pytest.approx([rate, 0, 0])
+    assert one.hidden([0, rate, 3 * rate]) == pytest.approx([0, 0, 2 * rate])
+    least, most = xqm.TABLE_1.quiescent.min(), xqm.TABLE_1.quiescent.max()
+    assert len(xqm.TABLE_1.quiescent) == 20
+    assert xqm.TABLE_1.hidden(least) == pytest.approx(0)
+    assert xqm.TABLE_1.imposed(most) == pytest.approx(0)
+    for name, low, high in (("imposed", 0, 0.03), ("hidden, below 0", -0.07, 0)):
+        _, shown = figure("xqm.fig5").series[name]
+        assert np.all(np.diff(shown) <= 0)
+        assert low <= shown.min() <= shown.max() <= high
+    both = figure("xqm.fig5").series["both"][1]
+    assert np.diff(both) == pytest.approx(np.full(80, -0.001))
+
+
 def test_figure_4_as_the_paper_tells_it() -> None:
     told = figure("xqm.fig4")
     names = ("as it is", "adjusted", "adjusted and compensated")
@@ -290,6 +308,19 @@ def test_others_have_no_bound() -> None:
         assert lred.response_bound_s(qdisc, 0.1) is None
 
 
+def test_a_loss_ratio_comes_out_of_its_probability() -> None:
+    queue = np.array([0.0, 90, 100, 130, 200])
+    for ratio in (0.01, 0.12, 0.4):
+        probability = ratio + 0.001 * math.sqrt(ratio) * (queue - 100)
+        found = lred.loss_ratio("lred limit 200 target 100", probability, queue)
+        assert found == pytest.approx(np.where(probability > 0, ratio, np.nan), nan_ok=True)
+    slow = lred.loss_ratio("lred beta 0.002 target 50", np.array([0.13]), np.array([60.0]))
+    assert slow + 0.02 * np.sqrt(slow) == pytest.approx([0.13])
+    # No loss so far; cut to 0 and to 1.
+    found = lred.loss_ratio("lred", np.array([0.0, 0.0, 1.0]), np.array([100.0, 50.0, 150.0]))
+    assert found == pytest.approx([0, np.nan, np.nan], nan_ok=True)
+
+
 def test_check_values_of_pi_star() -> None:
     """For N = 100, R = 0.45 s, C = 2500/s: a 2.857e-5, b 2.850e-5."""
     a, b = lred.pi_star(100, 0.45, 2500)
@@ -408,6 +439,22 @@ def test_data_lost_are_between_the_lines() -> None:
     fair, unfair = (np.interp(x, *told[name]) for name in ("fair", "unfair"))
     lost = float(np.trapezoid(fair - unfair, x)) * 1e6
     assert fifa.lost_bits(4, 0.1, 10e6, 0.3, 8000) == pytest.approx(lost, rel=1e-4)
+
+
+def test_figures_of_section_3_have_its_examples() -> None:
+    printed = {"fifa.response": (6, 46.5), "fifa.recovery": (84.4, 108.9)}
+    for name, (fair, unfair) in printed.items():
+        series = figure(name).series
+        place = np.argmin(abs(series["fair"][0] - 0.1))
+        assert series["fair"][1][place] == pytest.approx(fair, abs=0.05)
+        assert series["unfair"][1][place] == pytest.approx(unfair, abs=0.05)
+        queued = series["unfair, 20 packets queued"][1]
+        assert fair < queued[place] < unfair
+        assert series["fair"][1][-1] == pytest.approx(queued[-1])  # all alike
+    series = figure("fifa.unsent").series
+    place = np.argmin(abs(series["fair"][0] - 0.1))
+    lost = fifa.lost_bits(4, 0.1, **fifa.EXAMPLE)
+    assert 1e6 * (series["unfair"][1] - series["fair"][1])[place] == pytest.approx(lost)
 
 
 def test_exponent_of_the_response_function() -> None:
