@@ -97,7 +97,7 @@ METRICS = {
         "srtt .99: false positives at less than half of the buffer", "%", 1, 100
     ),
     "rtt_ratio": Measure("shortest round-trip time over the longest", digits=2),
-    "transfer_s": Measure(f"what takes {TRANSFER_S} s of a fair share", "s", 1),
+    "transfer_s": Measure(f"transfer of {TRANSFER_S} s of a fair share", "s", 1),
     "recovery_s": Measure("until the link is full again", "s", 1),
     "unsent_mbit": Measure("not sent until then", "Mb", 0),
 }
