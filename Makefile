@@ -9,8 +9,11 @@
 # make report      their page, from the results that are there: out/report/index.html
 # make verify      some of these results made anew, and compared: RUNS=5
 # make test        every test; ends with "N passed, 0 failed"
-# make test-NAME   one suite of: lint unit report papers lab experiment bench stock tdc,
+# make test-NAME   one suite of: lint unit report papers lab experiment bench stock tdc trust,
 #                  and in the lab: net debug linux-6.1 linux-7.2
+# make matrix      which tests passed on which kernels, of the suites run last: JSON=1
+# make trust       the tests' long forms, hours, to docs/trust.md: ONLY=month,loads,
+#                  SMP_MINUTES=20, MESSAGES=10000000
 # make lab         the virtual-time kernel that lab/run needs
 # make clean       remove what was built here (the cache folder stays)
 #
@@ -133,7 +136,7 @@ verify: .venv lab
 
 ## Tests
 
-HOST_SUITES := stock tdc experiment papers lab report unit lint bench
+HOST_SUITES := stock tdc experiment papers lab report unit trust lint bench
 GUEST_SUITES := debug net linux-6.1 linux-7.2
 SUITES := $(GUEST_SUITES) $(HOST_SUITES)
 TESTS := $(SUITES:%=test-%)
@@ -163,10 +166,12 @@ TDC ?= 6.12 7.2
 test-tdc: OPTIONS = $(TDC:%=--on %)
 
 # Within the lab's guest, on one kernel after the other: all of tests/net, but on
-# other releases only what a kernel's interfaces have a say in.
+# other releases, unless by `make trust`, only what a kernel's interfaces have a say
+# in, and that once with each kind of queue.
 INTERFACES := devices netlink packets parents pert rttlabel shown super wreno xqm
 NET = tests/net
 test-linux-6.1 test-linux-7.2: NET = $(INTERFACES:%=tests/net/test_%.py)
+test-linux-6.1 test-linux-7.2: OPTIONS = --smoke
 test-debug: KERNEL := --flavour debug
 test-linux-6.1 test-linux-7.2: KERNEL = --kernel $(*:linux-%=%)
 test-debug test-linux-6.1 test-linux-7.2: build-kernel = lab/build $(KERNEL)
@@ -174,10 +179,20 @@ test-debug test-linux-6.1 test-linux-7.2: build-kernel = lab/build $(KERNEL)
 $(GUEST_SUITES:%=test-%): test-%:
 	$(build-kernel)
 	@mkdir -p $(JUNIT)
-	lab/run $(KERNEL) --out $(JUNIT) -- $(PYTEST) --junitxml=$(JUNIT)/$*.xml $(NET)
+	lab/run $(KERNEL) --out $(JUNIT) -- \
+		$(PYTEST) --junitxml=$(JUNIT)/$*.xml $(NET) $(OPTIONS)
+
+matrix: .venv
+	@$(PYTHON) tests/trust/matrix.py $(if $(JSON),--json) \
+		$(wildcard $(JUNIT)/*.xml build/trust/*/*.xml)
+
+trust: .venv lab
+	$(PYTHON) tests/trust/trust.py $(if $(ONLY),--only $(ONLY)) \
+		$(if $(SMP_MINUTES),--smp-minutes $(SMP_MINUTES)) \
+		$(if $(MESSAGES),--messages $(MESSAGES))
 
 clean:
 	$(RM) -r build out .venv
 
 .PHONY: all modules plugins install uninstall packages lab demo papers report verify test \
-	$(TESTS) clean
+	$(TESTS) matrix trust clean

@@ -369,7 +369,7 @@ static struct xqm_entry *xqm_find(struct Qdisc *sch, struct sk_buff *skb,
 			q->stats.evicted++;
 		aqm_flow_begin(q->flows, &entry->flow, *name);
 	}
-	entry->flow.seen = jiffies;
+	entry->flow.seen = get_jiffies_64();
 	if (header.responsive)
 		xqm_learn_rtt(sch, entry, &header, skb, now);
 	return entry;

@@ -40,7 +40,7 @@
 #define AQM_FLOW_WAYS	8		/* flows in a set */
 #define AQM_FLOW_CHUNK	65536		/* bytes of flows allocated at a time */
 #define AQM_FLOW_LOCKS	256
-#define AQM_FLOW_AGE	(600UL * HZ)	/* jiffies */
+#define AQM_FLOW_AGE	(600ULL * HZ)	/* jiffies */
 
 /**
  * struct aqm_ends - where a packet comes from and goes to
@@ -89,14 +89,14 @@ struct aqm_half {
 /**
  * struct aqm_flow - what any table knows of a flow; first in a user's own struct
  * @name: its name; the table's to set
- * @seen: when its last packet passed, jiffies
+ * @seen: when its last packet passed, jiffies that do not wrap
  * @syn: when the client's last SYN left, ns; 0 if no ACK is awaited
  * @handshake: time from SYN to ACK, the smallest, ns; 0 if unknown
  * @client: who sent that SYN: a direction, or ports
  */
 struct aqm_flow {
 	u64 name;
-	unsigned long seen;
+	u64 seen;
 	u64 syn;
 	u64 handshake;
 	u32 client;
@@ -216,7 +216,7 @@ static inline void *aqm_flow_at(const struct aqm_flows *flows, u32 place)
 /* Is @flow one that is still known? */
 static inline bool aqm_flow_known(const struct aqm_flow *flow)
 {
-	return time_before(jiffies, flow->seen + AQM_FLOW_AGE);
+	return time_before64(get_jiffies_64(), flow->seen + AQM_FLOW_AGE);
 }
 
 /* The timestamps option, wherever among the options it is. */
@@ -388,7 +388,7 @@ static inline void *aqm_flow_room(struct aqm_flows *flows,
 			return aqm_flow_at(flows, set->place[way] - 1);
 		}
 		flow = aqm_flow_at(flows, set->place[way] - 1);
-		if (!stalest || time_before(flow->seen, stalest->seen)) {
+		if (!stalest || time_before64(flow->seen, stalest->seen)) {
 			stalest = flow;
 			victim = way;
 		}
@@ -506,7 +506,7 @@ static inline u64 aqm_flow_rtt(struct aqm_flows *flows,
 	flow = aqm_flow_find(flows, segment->flow, &fresh);
 	if (fresh)
 		aqm_flow_begin(flows, &flow->flow, segment->flow);
-	flow->flow.seen = jiffies;
+	flow->flow.seen = get_jiffies_64();
 	aqm_flow_handshake(&flow->flow, segment->syn, segment->ack,
 			   segment->way, now, now);
 	rtt = flow->flow.handshake;

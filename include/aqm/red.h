@@ -32,6 +32,8 @@
 #define RED_AVG_SHIFT	24
 /* Slopes, probability a unit: Q56, at most 1. */
 #define RED_SLOPE_SHIFT	56
+/* Packets that could have been sent in an idle time: Q16, up to 2^45. */
+#define RED_IDLE_SHIFT	16
 
 /**
  * struct red_config - RED's parameters as the user states them
@@ -125,6 +127,18 @@ static inline void red_init(struct red_vars *vars)
 	*vars = (struct red_vars){};
 }
 
+/*
+ * m, the packets that could have been sent in @idle ns: Q16. Beyond 39 hours the
+ * packet that is not over is left out.
+ */
+static inline u64 red_idle_packets(u64 idle, u64 send_time)
+{
+	if (unlikely(idle >> (63 - RED_IDLE_SHIFT)))
+		return aqm_mul(div64_u64(idle, send_time), 1 << RED_IDLE_SHIFT,
+			       0);
+	return div64_u64(idle << RED_IDLE_SHIFT, send_time);
+}
+
 /* Has the link been idle? */
 static inline bool red_is_idle(const struct red_vars *vars, u64 now)
 {
@@ -148,10 +162,9 @@ static inline void red_average(const struct red_params *params,
 	u64 avg = vars->avg;
 
 	if (red_is_idle(vars, now) && send_time) {
-		/* (1 - w)^m = 2^(-m decay), m in Q16 */
-		u64 m = div64_u64(aqm_mul(now - vars->idle_from, 1 << 16, 0),
-				  send_time);
-		u64 exponent = aqm_mul(m, params->decay, 16);
+		/* (1 - w)^m = 2^(-m decay) */
+		u64 m = red_idle_packets(now - vars->idle_from, send_time);
+		u64 exponent = aqm_mul(m, params->decay, RED_IDLE_SHIFT);
 
 		avg = aqm_mul(avg, aqm_exp2(-(s64)exponent), AQM_PROB_SHIFT);
 		vars->idle_from = now;

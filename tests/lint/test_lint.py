@@ -127,6 +127,55 @@ def linux() -> Path:
     return (built / "source").resolve()
 
 
+COMPAT = Path("include/aqm/compat.h")
+VERSION = re.compile(
+    r"LINUX_VERSION|KERNEL_VERSION|RHEL_|SUSE_|UTS_RELEASE|KERNELRELEASE|VERSION_CODE"
+    r"|(linux/version|generated/\w+)\.h|\$\((VERSION|PATCHLEVEL|SUBLEVEL)\)"
+)
+CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b(.*)", re.MULTILINE)
+# What a condition may ask: was this header here before, which program is this, which machine.
+ASKED = re.compile(r"defined|\w+_H_?|TRACE_HEADER_MULTI_READ|__KERNEL__|CONFIG_\w+|__SIZEOF_\w+")
+
+
+def test_no_source_goes_by_the_kernels_version() -> None:
+    """Distributions backport: what a kernel can do is found out by asking for it."""
+    builds = [path for path in FILES if path.name == "Kbuild"]
+    expect_silence(
+        f"{path}:{number}: {line.strip()}"
+        for path in (*KERNEL_FILES, *builds)
+        for number, line in enumerate(text(path).splitlines(), 1)
+        if VERSION.search(line)
+    )
+
+
+def test_only_compat_knows_that_kernels_differ() -> None:
+    assert COMPAT in KERNEL_FILES
+    expect_silence(
+        f"{path}: #if{condition}"
+        for path in KERNEL_FILES
+        if path != COMPAT
+        for condition in CONDITION.findall(text(path))
+        if not all(ASKED.fullmatch(name) for name in re.findall(r"[A-Za-z_]\w*", condition))
+    )
+
+
+# They may be set, or go on while the machine sleeps; laws go by CLOCK_MONOTONIC and by jiffies.
+OTHER_CLOCK = re.compile(
+    r"ktime_get_(real|boot|clocktai|raw|coarse)\w*|ktime_get_(tai|mono_fast|seconds)\w*"
+    r"|get_(seconds|monotonic_boottime)\b|(local|sched|cpu)_clock\b|do_gettimeofday|getnstimeofday"
+    r"|rdtsc|get_cycles"
+)
+
+
+def test_no_source_looks_at_a_clock_that_jumps() -> None:
+    expect_silence(
+        f"{path}:{number}: {line.strip()}"
+        for path in KERNEL_FILES
+        for number, line in enumerate(text(path).splitlines(), 1)
+        if OTHER_CLOCK.search(line)
+    )
+
+
 def test_checkpatch(linux: Path) -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
     told = run(

@@ -18,6 +18,24 @@ if "AQM_LAB" not in os.environ:
     pytest.exit("tests/net runs inside the lab: lab/run -- python -m pytest tests/net", 2)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="days, loads and packets by the thousand")
+    parser.addoption("--smoke", action="store_true", help="each test once with each kind")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("smoke"):
+        return
+    first = dict[tuple[str, str], pytest.Item]()
+    for item in items:
+        asked = getattr(item, "callspec", None)
+        kind = str(asked.params.get("kind")) if asked else ""
+        first.setdefault((item.nodeid.partition("[")[0], kind), item)
+    kept = set(first.values())
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+
+
 @pytest.fixture(scope="session")
 def kernel() -> Iterator[Netlink]:
     # no packets but the tests' own

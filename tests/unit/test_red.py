@@ -89,3 +89,17 @@ def test_an_idle_link_forgets() -> None:
     assert after == pytest.approx(before * 0.998**1001, rel=1e-6)
     avg, _ = laws.red_history(law, 1, 0, time, backlog, idle_from, random)
     assert avg[-1] / AVG_ONE == pytest.approx(before * 0.998, rel=1e-6)
+
+
+@pytest.mark.parametrize("days", [0.4, 1, 1.7, 30, 400])
+def test_a_slow_idle_link_forgets_for_days(days: float) -> None:
+    """A packet takes a minute: what a day is worth is a day's packets, neither more nor less."""
+    law = laws.RedConfig(5, 15, laws.REAL_ONE // 10, laws.REAL_ONE // 100_000, False, False)
+    idle, send_time = round(days * 86_400e9), 60 * 10**9
+    time = np.array([0] * 5000 + [idle], dtype=np.uint64)
+    backlog = np.array([100] * 5000 + [0], dtype=np.uint64)
+    idle_from = np.array([NEVER] * 5000 + [0], dtype=np.uint64)
+    random = np.full(5001, 2**32 - 1, dtype=np.uint32)
+    avg, _ = laws.red_history(law, 1, send_time, time, backlog, idle_from, random)
+    expected = avg[-2] / AVG_ONE * (1 - 1e-5) ** (idle / send_time + 1)
+    assert avg[-1] / AVG_ONE == pytest.approx(expected, rel=1e-4)
