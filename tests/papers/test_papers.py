@@ -679,7 +679,7 @@ def test_the_page_tells_hits_misses_and_what_was_not_run(folder: Path) -> None:
 def test_metrics_stand_beside_each_other(folder: Path) -> None:
     more = """[[plot.beside]]
 title = "both at once"
-rows = { "this row" = "jain", "that row" = "null_model_jain", "no row" = "page_response_s" }
+rows = { "this row" = "jain", "that row" = "null_model_jain" }
 """
     write_figure(folder, FIGURE.replace("[plot.time]", f"{more}[plot.time]"))
     keep_all(folder, {("short", "few"): [0.9, 0.7]}, "jain")
