@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # make             modules and tc plug-ins for the running kernel
-# make install     put them, aqm-tune, the man pages and bash completion in their places
+# make install     put them, aqm-tune, the man pages and bash completion in their places;
+#                  make install-modules, after a new kernel, only the modules
 # make uninstall   take them away again
 # make demo        from nothing to a page of figures: out/demo/index.html
 # make papers      the papers' figures: runs that are not there yet; SEEDS=5, FIGURE=xqm-table1,
@@ -17,24 +18,48 @@
 # make lab         the virtual-time kernel that lab/run needs
 # make clean       remove what was built here (the cache folder stays)
 #
-# KDIR= kernel build folder, KVER= its release, OUT= where to build,
-# DESTDIR=, PREFIX= where to install
+# KDIR= kernel build folder, or KVER= an installed kernel's release; OUT= where to build,
+# DESTDIR=, PREFIX=, TCDIR= (tc's plug-ins) where to install, SIGN_KEY=, SIGN_CERT= for modules;
+# UNTESTED=1 builds for a kernel that nobody has tried
 
 MODULES := $(patsubst %/Kbuild,%,$(wildcard */Kbuild))
 MANPAGES := $(wildcard mininet/*.1 tc-patches/*.8 tcp_pert/*.7)
 PLUGINS := $(patsubst tc-patches/%.c,%.so,$(wildcard tc-patches/[qm]_*.c))
 COMPLETION := $(wildcard tc-patches/completion/*)
 
-KVER ?= $(shell uname -r)
+# The first and the last series of Linux that the tests build for and run.
+TESTED := 6.1 7.2
+ifndef KVER
+KVER := $(if $(KDIR),$(shell sed -n 's/^.define UTS_RELEASE "\(.*\)"/\1/p' \
+	$(KDIR)/include/generated/utsrelease.h 2>/dev/null),$(shell uname -r))
+endif
 KDIR ?= /lib/modules/$(KVER)/build
 OUT ?= build/out
+
 PREFIX ?= /usr
+ifndef TCDIR
+ifeq ($(PREFIX),/usr)
+TCDIR := $(shell PATH=$$PATH:/usr/sbin:/sbin; grep -aoE '/[[:alnum:]/_.+-]*lib[[:alnum:]/_.+-]*/tc/' \
+	"$$(command -v tc)" 2>/dev/null | sed 's,/$$,,;q')
+endif
+ifeq ($(TCDIR),)
+TCDIR := $(PREFIX)/lib/$(shell $(CC) -print-multiarch)/tc
+endif
+endif
 MODDIR = $(DESTDIR)/lib/modules/$(KVER)/updates/aqmkit
-TCDIR = $(DESTDIR)$(PREFIX)/lib/$(shell $(CC) -print-multiarch)/tc
+PLUGINDIR = $(DESTDIR)$(TCDIR)
 MANDIR = $(DESTDIR)$(PREFIX)/share/man
-COMPDIR = $(DESTDIR)/etc/bash_completion.d
+COMPDIR = $(DESTDIR)$(if $(filter /usr /usr/local,$(PREFIX)),,$(PREFIX))/etc/bash_completion.d
 BINDIR = $(DESTDIR)$(PREFIX)/bin
 TUNEDIR = $(DESTDIR)$(PREFIX)/lib/aqmkit
+export PATH := $(PATH):/usr/sbin:/sbin
+
+# Where Secure Boot asks for signatures, a key is there already: shim's, or DKMS's.
+ifndef SIGN_KEY
+SIGN_KEY := $(if $(DESTDIR),,$(firstword $(wildcard \
+	/var/lib/shim-signed/mok/MOK.priv /var/lib/dkms/mok.key)))
+endif
+SIGN_CERT ?= $(patsubst %.priv,%.der,$(SIGN_KEY:%.key=%.pub))
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -p no:cacheprovider -q
@@ -44,46 +69,102 @@ all: modules plugins
 
 ## For a router
 
+refuse := exec sh -c 'echo "$$@" >&2; exit 1' sh
+
 # From a copy of the sources, so that one tree serves many kernels at a time.
 modules:
-	@test -d $(KDIR) || { echo "No kernel headers in $(KDIR): install" \
-		"linux-headers-$(KVER), or name other headers with KDIR=." >&2; exit 1; }
+	@test -d $(KDIR) || $(refuse) "No kernel headers in $(KDIR): install" \
+		"linux-headers-$(KVER), or name other headers with KDIR=."
+	@printf '%s\n' $(firstword $(TESTED)) \
+		"$$(echo '$(KVER)' | grep -oE '^[0-9]+\.[0-9]+')" $(lastword $(TESTED)) | \
+		sort -VC || test "$(UNTESTED)" || $(refuse) "Linux $(KVER) is not among those that" \
+		"aqmkit is tested with, $(firstword $(TESTED)) to $(lastword $(TESTED)):" \
+		"UNTESTED=1 builds for it all the same."
 	@mkdir -p $(OUT)/src
-	@cp -r include $(MODULES) $(OUT)/src
+	@cp -rp include $(MODULES) $(OUT)/src
 	@printf 'obj-m += %s/\n' $(notdir $(MODULES)) > $(OUT)/src/Kbuild
 	$(MAKE) -C $(KDIR) M=$(abspath $(OUT))/src modules
+	@$(RM) $(OUT)/*.ko
 	@cp $(patsubst %,$(OUT)/src/%/*.ko,$(notdir $(MODULES))) $(OUT)
 
 plugins:
 	$(MAKE) -C tc-patches OUT=$(abspath $(OUT))
 
-install: all
-	install -d $(MODDIR) $(TCDIR) $(MANDIR)/man1 $(MANDIR)/man7 $(MANDIR)/man8 $(COMPDIR)
-	install -m 644 $(OUT)/*.ko $(MODDIR)
-	install -m 644 $(PLUGINS:%=$(OUT)/%) $(TCDIR)
-	install -m 644 $(filter %.1,$(MANPAGES)) $(MANDIR)/man1
-	install -m 644 $(filter %.7,$(MANPAGES)) $(MANDIR)/man7
-	install -m 644 $(filter %.8,$(MANPAGES)) $(MANDIR)/man8
-	install -m 644 $(COMPLETION) $(COMPDIR)
-	install -d $(BINDIR) $(TUNEDIR)/aqmlab $(TUNEDIR)/models
-	install -m 644 mininet/aqmlab/*.py $(TUNEDIR)/aqmlab
-	install -m 644 mininet/models/*.py $(TUNEDIR)/models
-	install -m 755 mininet/aqm-tune $(TUNEDIR)
-	ln -sf ../lib/aqmkit/aqm-tune $(BINDIR)/aqm-tune
-	$(if $(DESTDIR),,depmod $(KVER))
+# What make has built, and no more: root need not compile, nor fetch anything.
+install: install-modules install-tools
 
+install-modules:
+	@ls $(OUT)/*.ko >/dev/null 2>&1 || \
+		$(refuse) "There are no modules in $(OUT): do make first."
+	@kernel=$$(modinfo -F vermagic $(OUT)/*.ko | cut -d' ' -f1 | sort -u); \
+	test "$$kernel" = "$(KVER)" || $(refuse) "The modules in $(OUT) are for Linux" $$kernel, \
+		"not for $(KVER): do make first, with the same KDIR or KVER."
+	@test -z "$(SIGN_KEY)" || test -r "$(SIGN_KEY)" -a -r "$(SIGN_CERT)" || \
+		$(refuse) "To sign modules, $(SIGN_KEY) and $(SIGN_CERT) are needed."
+	@$(RM) -r $(MODDIR)
+	@install -d $(MODDIR)
+	@install -m 644 $(OUT)/*.ko $(MODDIR)
+	@strip --strip-debug $(MODDIR)/*.ko
+	@test -z "$(SIGN_KEY)" || for module in $(MODDIR)/*.ko; do \
+		$(KDIR)/scripts/sign-file \
+			"$$(sed -n 's/^CONFIG_MODULE_SIG_HASH="*\([a-z0-9-]*\).*/\1/p' \
+				$(KDIR)/include/config/auto.conf)" \
+			$(SIGN_KEY) $(SIGN_CERT) $$module || exit; \
+	done
+	@$(if $(DESTDIR),,depmod $(KVER))
+	@echo "$(words $(wildcard $(OUT)/*.ko)) modules for Linux $(KVER)," \
+		"$(if $(SIGN_KEY),signed with $(SIGN_KEY),not signed): $(MODDIR)"
+
+install-tools:
+	@cd $(OUT) 2>/dev/null && ls $(PLUGINS) >/dev/null 2>&1 || \
+		$(refuse) "There are not all plug-ins of tc in $(OUT): do make first."
+	@install -d $(PLUGINDIR) $(MANDIR)/man1 $(MANDIR)/man7 $(MANDIR)/man8 $(COMPDIR) $(BINDIR)
+	@install -m 644 $(PLUGINS:%=$(OUT)/%) $(PLUGINDIR)
+	@install -m 644 $(filter %.1,$(MANPAGES)) $(MANDIR)/man1
+	@install -m 644 $(filter %.7,$(MANPAGES)) $(MANDIR)/man7
+	@install -m 644 $(filter %.8,$(MANPAGES)) $(MANDIR)/man8
+	@install -m 644 $(COMPLETION) $(COMPDIR)
+	@$(RM) -r $(TUNEDIR)
+	@install -d $(TUNEDIR)/aqmlab $(TUNEDIR)/models
+	@install -m 644 mininet/aqmlab/*.py $(TUNEDIR)/aqmlab
+	@install -m 644 mininet/models/*.py $(TUNEDIR)/models
+	@install -m 755 mininet/aqm-tune $(TUNEDIR)
+	@ln -sf ../lib/aqmkit/aqm-tune $(BINDIR)/aqm-tune
+	@echo "$(words $(PLUGINS)) plug-ins of tc: $(PLUGINDIR)"
+	@$(if $(filter /usr,$(PREFIX)),,echo "tc finds them if TC_LIB_DIR=$(TCDIR) is set.")
+	@echo "$(words $(MANPAGES)) man pages: $(MANDIR)"
+	@echo "bash completion: $(COMPDIR)"
+	@echo "aqm-tune: $(BINDIR)"
+
+TOOLS = $(PLUGINS:%=$(PLUGINDIR)/%) $(BINDIR)/aqm-tune $(TUNEDIR) \
+	$(foreach page,$(MANPAGES),$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
+	$(COMPLETION:tc-patches/completion/%=$(COMPDIR)/%)
+
+# Of every kernel that has our modules; folders that are empty then go, too, up to DESTDIR.
 uninstall:
-	$(RM) -r $(MODDIR) $(TUNEDIR) $(BINDIR)/aqm-tune
-	$(RM) $(PLUGINS:%=$(TCDIR)/%)
-	$(RM) $(addprefix $(MANDIR)/man1/,$(notdir $(filter %.1,$(MANPAGES))))
-	$(RM) $(addprefix $(MANDIR)/man7/,$(notdir $(filter %.7,$(MANPAGES))))
-	$(RM) $(addprefix $(MANDIR)/man8/,$(notdir $(filter %.8,$(MANPAGES))))
-	$(RM) $(COMPLETION:tc-patches/completion/%=$(COMPDIR)/%)
-	$(if $(DESTDIR),,depmod $(KVER))
+	@for folder in $(DESTDIR)/lib/modules/*/updates/aqmkit; do \
+		test -d "$$folder" || continue; \
+		kernel=$${folder%/updates/aqmkit}; \
+		kernel=$${kernel##*/}; \
+		$(RM) -r "$$folder"; \
+		$(if $(DESTDIR),:,depmod "$$kernel"); \
+		echo "removed $$folder"; \
+		(cd $(DESTDIR)/ && rmdir -p --ignore-fail-on-non-empty "lib/modules/$$kernel/updates"); \
+	done
+	@$(RM) -r $(TOOLS)
+	@cd $(DESTDIR)/ 2>/dev/null || exit 0; \
+	for folder in $(sort $(patsubst $(DESTDIR)/%,%,$(dir $(TOOLS)))); do \
+		test ! -d $$folder || rmdir -p --ignore-fail-on-non-empty $$folder; \
+	done
+	@echo "removed the plug-ins of tc, the man pages, bash completion and aqm-tune"
+	@loaded=$$(grep -ohE '\w+\.o\>' */Kbuild | while read -r name; do \
+		test ! -d /sys/module/$${name%.o} || printf ' %s' $${name%.o}; done); \
+	test -n "$(DESTDIR)" -o -z "$$loaded" || \
+		echo "still loaded, until the next start or rmmod:$$loaded"
 
 ## For a laboratory
 
-PACKAGES := $(shell grep -v '^\#' packages.txt)
+PACKAGES = $(shell grep -v '^\#' packages.txt)
 
 # What is missing is installed by root; others are told how.
 packages:
@@ -194,5 +275,5 @@ trust: .venv lab
 clean:
 	$(RM) -r build out .venv
 
-.PHONY: all modules plugins install uninstall packages lab demo papers report verify test \
-	$(TESTS) matrix trust clean
+.PHONY: all modules plugins install install-modules install-tools uninstall packages lab \
+	demo papers report verify test $(TESTS) matrix trust clean

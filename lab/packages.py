@@ -46,9 +46,15 @@ def mirrors() -> list[tuple[str, str]]:
 class Apt:
     """The machine's apt; or, with a folder of its own, one that knows other sources."""
 
-    def __init__(self, home: Path | None = None, sources: Sequence[tuple[str, str, str]] = ()):
+    def __init__(
+        self,
+        home: Path | None = None,
+        sources: Sequence[tuple[str, str, str]] = (),
+        architectures: Sequence[str] = (),
+    ):
         """Sources: deb or deb-src, place, suite. Their lists are fetched; if some are not to be
-        had, the others serve."""
+        had, the others serve. Architectures: if not the machine's, those of packages, of which the
+        first is that of a name without one."""
         self._config: Path | None = None
         if home is None:
             return
@@ -65,6 +71,8 @@ class Apt:
             f'Dir::State::Lists "{home}/lists";\n'
             f'Dir::Cache "{home}/cache";\n'
             'APT::Sandbox::User "root";\n'  # who fetches is who called, and may write here
+            + "".join(f'APT::Architecture "{name}";\n' for name in architectures[:1])
+            + "".join(f'APT::Architectures:: "{name}";\n' for name in architectures)
         )
         with contextlib.suppress(PackageError):  # what is missing is told when it is asked for
             run(["apt-get", "update"], config=self._config)

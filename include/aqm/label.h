@@ -18,7 +18,7 @@
 
 #include <aqm/packet.h>
 
-#define AQM_LABEL_UNIT	(100 * NSEC_PER_USEC)	/* ns */
+#define AQM_LABEL_UNIT	(100ULL * NSEC_PER_USEC)	/* ns */
 #define AQM_LABEL_MAX	U16_MAX
 
 /* The label that says @ns; 1 to AQM_LABEL_MAX. */

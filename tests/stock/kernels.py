@@ -7,9 +7,13 @@
 prints the folder to build modules against; with --image, the kernel to boot. The packages are
 those that the meta packages (linux-headers-amd64, linux-image-6.12-amd64, ...) point to, fetched
 with apt-get and unpacked, once per version, in ${XDG_CACHE_HOME:-~/.cache}/aqmkit/stock.
+
+Of 6.1-686, Debian's last kernel for 32-bit processors, there are headers only; their tools are
+this machine's, as the compiler is. What is in the cache serves until fetch is asked for more.
 """
 
 import argparse
+import functools
 import re
 import shutil
 import sys
@@ -20,39 +24,58 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 
 from lablib import cache_dir, locked
-from packages import Apt, PackageError, run
+from packages import Apt, PackageError, mirrors, run
 
 SERIES = ("6.1", "6.12")
+SERIES_32 = "6.1-686"
 ARCH = "amd64"
+ARCH_32 = "i386"
 CACHE = cache_dir() / "stock"
-APT = Apt()
 
 # What is unpacked together: the meta package's name, and which of its dependencies are followed.
 PARTS = {"headers": r"linux-(headers|kbuild)-", "image": r"linux-image-"}
 
 
+@functools.cache
+def _apt(flavour: str) -> Apt:
+    """Return who knows the packages of kernels of this flavour: amd64 or 686."""
+    if flavour == ARCH:
+        return Apt()
+    sources = [("deb", *mirror) for mirror in mirrors()]
+    return Apt(cache_dir() / "apt" / ARCH_32, sources, architectures=(ARCH_32, ARCH))
+
+
 def headers(series: str) -> Path:
     """Return the folder (KDIR) to build modules against for the stock kernel of a series."""
-    folder = _fetch(series, "headers")
+    old = _newest(series, "headers") if series == SERIES_32 else None
+    return _sources(old or _fetch(series, "headers"))
+
+
+def _sources(folder: Path) -> Path:
     return folder / "usr/src" / f"linux-headers-{folder.parent.name}"
 
 
 def image(series: str) -> Path:
     """Return the stock kernel of a series; its modules are in ../lib/modules."""
-    folder = _fetch(series, "image")
+    return _kernel(_fetch(series, "image"))
+
+
+def _kernel(folder: Path) -> Path:
     return folder / "boot" / f"vmlinuz-{folder.parent.name}"
 
 
 def _fetch(series: str, part: str) -> Path:
     """Return the folder with the unpacked packages of a part, as new as apt's lists know it."""
+    flavour = _flavour(series)
     with locked(CACHE / "lock", "kernels.py: waiting for another one to finish"):
         try:
-            release, packages = _resolve(series, part)
+            apt = _apt(flavour)
+            release, packages = _resolve(apt, series, part)
             folder = CACHE / release / part
             # Debian's release names stay the same over small updates: compare versions.
             stamp = folder / "packages"
             if not stamp.exists() or stamp.read_text() != "\n".join(packages):
-                _unpack(packages, folder, release)
+                _unpack(apt, packages, folder, release)
         except PackageError as problem:
             if not (old := _newest(series, part)):
                 raise
@@ -61,10 +84,16 @@ def _fetch(series: str, part: str) -> Path:
         return folder
 
 
-def _resolve(series: str, part: str) -> tuple[str, list[str]]:
+def _flavour(series: str) -> str:
+    return series.partition("-")[2] or ARCH
+
+
+def _resolve(apt: Apt, series: str, part: str) -> tuple[str, list[str]]:
     """Return the release that the meta package points to, and its packages as name=version."""
-    for meta in (f"linux-{part}-{series}-{ARCH}", f"linux-{part}-{ARCH}"):
-        record = APT.record(meta)
+    flavour = _flavour(series)
+    series = series.partition("-")[0]
+    for meta in (f"linux-{part}-{series}-{flavour}", f"linux-{part}-{flavour}"):
+        record = apt.record(meta)
         if record and record["Version"].startswith(f"{series}."):
             break
     else:
@@ -76,7 +105,9 @@ def _resolve(series: str, part: str) -> tuple[str, list[str]]:
     todo, versions = list(releases), dict[str, str]()
     while todo:
         name = todo.pop()
-        if name not in versions and (found := APT.record(name)):
+        if name.startswith("linux-kbuild-") and flavour != ARCH:
+            name += f":{ARCH}"  # programs that run here
+        if name not in versions and (found := apt.record(name)):
             versions[name] = found["Version"]
             todo += _depends(found, PARTS[part])
     packages = sorted(f"{name}={version}" for name, version in versions.items())
@@ -89,14 +120,14 @@ def _depends(record: Message, pattern: str) -> list[str]:
     return [name for name in names if re.match(pattern, name)]
 
 
-def _unpack(packages: list[str], folder: Path, release: str) -> None:
+def _unpack(apt: Apt, packages: list[str], folder: Path, release: str) -> None:
     """Download packages and put their unpacked files in place of folder, all or nothing."""
     print(f"fetching {', '.join(packages)}", file=sys.stderr)
     folder.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, prefix="new-") as temporary:
         debs, files = Path(temporary, "debs"), Path(temporary, "files")
         debs.mkdir()
-        for deb in APT.download(packages, debs):
+        for deb in apt.download(packages, debs):
             run(["dpkg", "--extract", deb, files])
         if folder.name == "headers":
             _make_relative(files / "usr/src" / f"linux-headers-{release}" / "Makefile")
@@ -120,7 +151,9 @@ def _make_relative(makefile: Path) -> None:
 
 def _newest(series: str, part: str) -> Path | None:
     """Return the newest release of a series in the cache that has the part."""
-    found = [path.parent for path in CACHE.glob(f"{series}.*/{part}/packages")]
+    found = [path.parent for path in CACHE.glob(
+        f"{series.partition('-')[0]}.*-{_flavour(series)}/{part}/packages"
+    )]
     return max(found, default=None,
                key=lambda path: [int(digits) for digits in re.findall(r"\d+", path.parent.name)])
 
@@ -129,11 +162,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Fetch Debian's stock kernels into the cache.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     fetch = commands.add_parser("fetch", help="fetch what is missing and print where it is")
-    fetch.add_argument("series", choices=SERIES)
+    fetch.add_argument("series", choices=(*SERIES, SERIES_32))
     fetch.add_argument("--image", action="store_true", help="the kernel to boot, not the headers")
     arguments = parser.parse_args()
     try:
-        print(image(arguments.series) if arguments.image else headers(arguments.series))
+        if arguments.image and arguments.series == SERIES_32:
+            raise PackageError(f"Of {SERIES_32} there are headers only.")
+        part = "image" if arguments.image else "headers"
+        folder = _fetch(arguments.series, part)
+        print(_kernel(folder) if arguments.image else _sources(folder))
     except PackageError as problem:
         sys.exit(f"kernels.py: {problem}")
 

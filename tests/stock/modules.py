@@ -10,6 +10,7 @@ from pathlib import Path
 import kernels
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+BUILD = REPOSITORY / "build" / "stock"
 
 COMPLAINT = re.compile(r"\b(warning|error)\b", re.IGNORECASE)
 # Said of the machine and of the headers' packages, whatever is built.
@@ -19,6 +20,24 @@ NOT_OURS = (
 )
 # What a make hands down to the makes below it.
 OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
+
+
+class Built:
+    """Our modules for a stock kernel, and what was said while they were built."""
+
+    def __init__(self, series: str) -> None:
+        self.series = series
+        self.folder = BUILD / series / "modules"
+        self.complaints = build(series, self.folder)
+
+    def qdiscs(self) -> list[Path]:
+        return sorted(self.folder.glob("sch_*.ko"))
+
+    def actions(self) -> list[Path]:
+        return sorted(self.folder.glob("act_*.ko"))
+
+    def controls(self) -> list[Path]:
+        return sorted(self.folder.glob("tcp_*.ko"))
 
 
 def build(series: str, out: Path, *settings: str) -> list[str]:
