@@ -9,8 +9,9 @@
 # make report      their page, from the results that are there: out/report/index.html
 # make verify      some of these results made anew, and compared: RUNS=5
 # make test        every test; ends with "N passed, 0 failed"
-# make test-NAME   one suite of: lint unit report papers lab experiment bench stock tdc,
+# make test-NAME   one suite of: lint unit report papers lab experiment bench stock tdc fuzz,
 #                  and in the lab: net debug linux-6.1 linux-7.2
+# make fuzz        mutated netlink messages: MESSAGES=10000000, SEED=1 (see tests/fuzz/README.md)
 # make lab         the virtual-time kernel that lab/run needs
 # make clean       remove what was built here (the cache folder stays)
 #
@@ -133,7 +134,7 @@ verify: .venv lab
 
 ## Tests
 
-HOST_SUITES := stock tdc experiment papers lab report unit lint bench
+HOST_SUITES := stock fuzz tdc experiment papers lab report unit lint bench
 GUEST_SUITES := debug net linux-6.1 linux-7.2
 SUITES := $(GUEST_SUITES) $(HOST_SUITES)
 TESTS := $(SUITES:%=test-%)
@@ -153,7 +154,7 @@ test: .venv
 	@$(PYTHON) tests/summary.py $(SUITES:%=$(JUNIT)/%.xml)
 
 $(TESTS): .venv
-test-lint test-papers test-lab test-experiment test-bench test-net test-tdc: lab
+test-lint test-papers test-lab test-experiment test-bench test-net test-tdc test-fuzz: lab
 
 $(HOST_SUITES:%=test-%): test-%:
 	$(PYTEST) --junitxml=$(JUNIT)/$*.xml tests/$* $(OPTIONS)
@@ -161,6 +162,16 @@ $(HOST_SUITES:%=test-%): test-%:
 # tc's own tests, on these kernels. There are 6.1, four times as slow, and debug, too.
 TDC ?= 6.12 7.2
 test-tdc: OPTIONS = $(TDC:%=--on %)
+
+test-fuzz: debug-kernel
+debug-kernel: | packages
+	lab/build --flavour debug
+
+# The long form; what it did goes to build/trust/fuzz.json, too.
+MESSAGES ?= 10000000
+SEED ?= 1
+fuzz: .venv debug-kernel
+	@$(PYTHON) tests/fuzz/fuzz.py --messages $(MESSAGES) --seed $(SEED) --json build/trust/fuzz.json
 
 # Within the lab's guest, on one kernel after the other: all of tests/net, but on
 # other releases only what a kernel's interfaces have a say in.
@@ -180,4 +191,4 @@ clean:
 	$(RM) -r build out .venv
 
 .PHONY: all modules plugins install uninstall packages lab demo papers report verify test \
-	$(TESTS) clean
+	$(TESTS) debug-kernel fuzz clean
