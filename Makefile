@@ -10,9 +10,10 @@
 # make report      their page, from the results that are there: out/report/index.html
 # make verify      some of these results made anew, and compared: RUNS=5
 # make test        every test; ends with "N passed, 0 failed"
-# make test-NAME   one suite of: lint unit report papers lab experiment bench stock tdc trust,
-#                  and in the lab: net debug linux-6.1 linux-7.2
+# make test-NAME   one suite of: lint unit report papers lab experiment bench stock tdc trust
+#                  fuzz, and in the lab: net debug linux-6.1 linux-7.2
 # make matrix      which tests passed on which kernels, of the suites run last: JSON=1
+# make fuzz        mutated netlink messages: MESSAGES=10000000, SEED=1 (see tests/fuzz/README.md)
 # make trust       the tests' long forms, hours, to docs/trust.md: ONLY=month,loads,
 #                  SMP_MINUTES=20, MESSAGES=10000000
 # make lab         the virtual-time kernel that lab/run needs
@@ -217,7 +218,7 @@ verify: .venv lab
 
 ## Tests
 
-HOST_SUITES := stock tdc experiment papers lab report unit trust lint bench
+HOST_SUITES := stock fuzz tdc experiment papers lab report unit trust lint bench
 GUEST_SUITES := debug net linux-6.1 linux-7.2
 SUITES := $(GUEST_SUITES) $(HOST_SUITES)
 TESTS := $(SUITES:%=test-%)
@@ -237,7 +238,7 @@ test: .venv
 	@$(PYTHON) tests/summary.py $(SUITES:%=$(JUNIT)/%.xml)
 
 $(TESTS): .venv
-test-lint test-papers test-lab test-experiment test-bench test-net test-tdc: lab
+test-lint test-papers test-lab test-experiment test-bench test-net test-tdc test-fuzz: lab
 
 $(HOST_SUITES:%=test-%): test-%:
 	$(PYTEST) --junitxml=$(JUNIT)/$*.xml tests/$* $(OPTIONS)
@@ -245,6 +246,16 @@ $(HOST_SUITES:%=test-%): test-%:
 # tc's own tests, on these kernels. There are 6.1, four times as slow, and debug, too.
 TDC ?= 6.12 7.2
 test-tdc: OPTIONS = $(TDC:%=--on %)
+
+test-fuzz: debug-kernel
+debug-kernel: | packages
+	lab/build --flavour debug
+
+# The long form; what it did goes to build/trust/fuzz.json, too.
+MESSAGES ?= 10000000
+SEED ?= 1
+fuzz: .venv debug-kernel
+	@$(PYTHON) tests/fuzz/fuzz.py --messages $(MESSAGES) --seed $(SEED) --json build/trust/fuzz.json
 
 # Within the lab's guest, on one kernel after the other: all of tests/net, but on
 # other releases, unless by `make trust`, only what a kernel's interfaces have a say
@@ -276,4 +287,4 @@ clean:
 	$(RM) -r build out .venv
 
 .PHONY: all modules plugins install install-modules install-tools uninstall packages lab \
-	demo papers report verify test $(TESTS) matrix trust clean
+	demo papers report verify test $(TESTS) debug-kernel fuzz matrix trust clean

@@ -38,6 +38,11 @@ CHECKPATCH_EXEMPT = (
         ("OPEN_ENDED_LINE", "PARENTHESIS_ALIGNMENT"),
         "TRACE_EVENT() is laid out as in the kernel's include/trace/events",
     ),
+    Exempt(
+        "tests/fuzz/fuzz.c",
+        ("COMPLEX_MACRO", "MACRO_ARG_REUSE"),
+        "rows that several tables have in common",
+    ),
     *(
         Exempt(
             pattern,

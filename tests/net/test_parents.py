@@ -12,13 +12,14 @@ from kinds import COMPARATORS, KINDS, LIMIT, Kind, Settings, Stat, encode
 from netlink import (
     ADD,
     CHANGE,
+    REPLACE,
     Netlink,
     Qdisc,
 )
 
 LENGTH = 1000  # bytes of a frame
 RATE = 125  # frames in a second, at 1 Mbit/s
-HANDLE = 0x100000  # 10:
+HANDLE, OTHER, FIFO = 0x100000, 0x110000, 0x120000  # 10:, 11:, 12:
 # its burst lets super-packets of ten frames through whole
 TBF = "qdisc add dev near root handle 1: tbf rate 1mbit burst 11000 limit 10mb"
 ALL_TO_FIRST = "filter add dev near parent 2: protocol all prio 1 matchall classid 2:1"
@@ -80,6 +81,30 @@ PARENTS = {
         0x20001,
         held=1,
     ),
+    "ets": Parent(
+        (
+            TBF,
+            "qdisc add dev near parent 1:1 handle 2: ets bands 2 quanta 1514 1514 "
+            "priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
+        ),
+        0x20001,
+        held=1,
+    ),
+    "drr in qfq in htb": Parent(
+        (
+            "qdisc add dev near root handle 1: htb default 1",
+            "class add dev near parent 1: classid 1:1 htb rate 1mbit burst 2000 cburst 2000 "
+            "quantum 1514",
+            "qdisc add dev near parent 1:1 handle 2: qfq",
+            "class add dev near parent 2: classid 2:1 qfq weight 1 maxpkt 2048",
+            ALL_TO_FIRST,
+            "qdisc add dev near parent 2:1 handle 3: drr",
+            "class add dev near parent 3: classid 3:1 drr quantum 1514",
+            "filter add dev near parent 3: protocol all prio 1 matchall classid 3:1",
+        ),
+        0x30001,
+        held=1,
+    ),
 }  # fmt: skip
 
 
@@ -93,10 +118,15 @@ class Tree:
         self._parent = parent
         tc(*parent.commands)
 
-    def request(self, how: int, settings: Settings) -> None:
+    def request(self, how: int, settings: Settings, handle: int = HANDLE) -> None:
         options = encode({**self._kind.given, **self._kind.never, **settings})
         leaf = self._parent.leaf
-        self._kernel.qdisc(how, self._link.index, self._kind.name, options, leaf, HANDLE)
+        self._kernel.qdisc(how, self._link.index, self._kind.name, options, leaf, handle)
+
+    def replace_by_fifo(self) -> None:
+        """By a qdisc of Linux's own."""
+        leaf = self._parent.leaf
+        self._kernel.qdisc(REPLACE, self._link.index, "pfifo", None, leaf, FIFO)
 
     def delete(self) -> None:
         self._kernel.delete_qdisc(self._link.index, self._parent.leaf)
@@ -105,7 +135,7 @@ class Tree:
         return next(q for q in self._kernel.qdiscs(self._link.index) if q.handle == HANDLE)
 
     def ancestors(self) -> list[Qdisc]:
-        handles = (0x10000, 0x20000)
+        handles = (0x10000, 0x20000, 0x30000)
         return [q for q in self._kernel.qdiscs(self._link.index) if q.handle in handles]
 
     def agree(self) -> bool:
@@ -226,6 +256,33 @@ def test_a_class_that_a_cut_empties_goes_idle(tree: Tree, link: Link, parent: Pa
         tree.request(CHANGE, {LIMIT: 100})
         time.sleep(30 / RATE)
         assert tree.empty()
+    link.far.received()
+    link.near.send(frame(number=1), frame(number=2))
+    time.sleep(3 / RATE)
+    assert link.far.received() == [frame(number=1), frame(number=2)]
+    assert tree.empty()
+
+
+def test_graft_and_delete_under_load(tree: Tree, link: Link, parent: Parent) -> None:
+    """Whatever stood in the queue that goes, its ancestors forget; the link goes on."""
+    tree.request(ADD, {})
+    for turn in range(20):
+        link.near.send(*[frame(number=number) for number in range(15)])
+        time.sleep(2 / RATE)
+        match turn % 5:
+            case 0:
+                tree.request(REPLACE, {}, OTHER)
+            case 1:
+                tree.replace_by_fifo()
+            case 2:
+                tree.request(REPLACE, {})
+            case 3:
+                tree.delete()
+            case _:
+                tree.request(ADD, {})
+        assert all(q.qlen <= parent.held for q in tree.ancestors())
+    time.sleep(20 / RATE)
+    assert tree.empty()
     link.far.received()
     link.near.send(frame(number=1), frame(number=2))
     time.sleep(3 / RATE)
