@@ -65,6 +65,14 @@ class Labels:
         )
 
 
+def ask(*words: str) -> str:
+    """What tc answers in the present namespace; RefusedError in its words if it will not."""
+    done = subprocess.run(["tc", *words], text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise RefusedError(f"tc: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
 def batch(commands: list[str], what: str) -> None:
     """Have tc do COMMANDS in the present namespace; RefusedError says WHAT it refused, and why."""
     done = subprocess.run(
