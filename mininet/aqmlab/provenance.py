@@ -64,7 +64,8 @@ def target_of(shown: object) -> int | None:
     return targets[0] if targets and isinstance(targets[0], int) else None
 
 
-def _modules() -> dict[str, dict[str, str]]:
+def loaded_modules() -> dict[str, dict[str, str]]:
+    """Those that decide what queues and senders do: versions and parameters."""
     found = {}
     for pattern in MODULE_PATTERNS:
         for module in MODULE_DIR.glob(pattern):
@@ -94,7 +95,7 @@ def provenance(sender: NamespaceNode, bottlenecks: Sequence[Device]) -> Provenan
     return Provenance(
         kernel=platform.release(),
         clock="virtual" if os.environ.get("AQM_LAB") else "real",
-        modules=_modules(),
+        modules=loaded_modules(),
         iproute2=ask("-V").split(",")[1].strip(),
         mininet=MININET_VERSION,
         python=platform.python_version(),
