@@ -7,9 +7,10 @@
 # make papers      the papers' figures: runs that are not there yet; SEEDS=5, FIGURE=xqm-table1,
 #                  QUICK=1, DRYRUN=1, PROFILE= (see mininet/papers/README.md)
 # make report      their page, from the results that are there: out/report/index.html
+# make docs        the documentation as a site: out/docs/docs/index.html
 # make verify      some of these results made anew, and compared: RUNS=5
 # make test        every test; ends with "N passed, 0 failed"
-# make test-NAME   one suite of: lint unit report papers lab experiment bench stock tdc,
+# make test-NAME   one suite of: lint unit docs report papers lab experiment bench stock tdc,
 #                  and in the lab: net debug linux-6.1 linux-7.2
 # make lab         the virtual-time kernel that lab/run needs
 # make clean       remove what was built here (the cache folder stays)
@@ -128,12 +129,15 @@ papers: .venv lab
 report: .venv
 	$(PYTHON) mininet/campaign.py report
 
+docs: .venv
+	.venv/bin/sphinx-build -qWj auto -c docs . out/docs
+
 verify: .venv lab
 	$(PYTHON) mininet/campaign.py verify --runs $(RUNS)
 
 ## Tests
 
-HOST_SUITES := stock tdc experiment papers lab report unit lint bench
+HOST_SUITES := stock tdc experiment docs papers lab report unit lint bench
 GUEST_SUITES := debug net linux-6.1 linux-7.2
 SUITES := $(GUEST_SUITES) $(HOST_SUITES)
 TESTS := $(SUITES:%=test-%)
@@ -153,7 +157,7 @@ test: .venv
 	@$(PYTHON) tests/summary.py $(SUITES:%=$(JUNIT)/%.xml)
 
 $(TESTS): .venv
-test-lint test-papers test-lab test-experiment test-bench test-net test-tdc: lab
+test-lint test-papers test-lab test-experiment test-bench test-docs test-net test-tdc: lab
 
 $(HOST_SUITES:%=test-%): test-%:
 	$(PYTEST) --junitxml=$(JUNIT)/$*.xml tests/$* $(OPTIONS)
@@ -179,5 +183,5 @@ $(GUEST_SUITES:%=test-%): test-%:
 clean:
 	$(RM) -r build out .venv
 
-.PHONY: all modules plugins install uninstall packages lab demo papers report verify test \
+.PHONY: all modules plugins install uninstall packages lab demo papers report docs verify test \
 	$(TESTS) clean
