@@ -8,10 +8,11 @@
 # make papers      the papers' figures: runs that are not there yet; SEEDS=5, FIGURE=xqm-table1,
 #                  QUICK=1, DRYRUN=1, PROFILE= (see mininet/papers/README.md)
 # make report      their page, from the results that are there: out/report/index.html
+# make docs        the documentation as a site: out/docs/docs/index.html
 # make verify      some of these results made anew, and compared: RUNS=5
 # make test        every test; ends with "N passed, 0 failed"
-# make test-NAME   one suite of: lint unit report papers lab experiment bench stock tdc trust
-#                  fuzz, and in the lab: net debug linux-6.1 linux-7.2
+# make test-NAME   one suite of: lint unit docs report papers lab experiment bench stock tdc
+#                  trust fuzz, and in the lab: net debug linux-6.1 linux-7.2
 # make matrix      which tests passed on which kernels, of the suites run last: JSON=1
 # make fuzz        mutated netlink messages: MESSAGES=10000000, SEED=1 (see tests/fuzz/README.md)
 # make trust       the tests' long forms, hours, to docs/trust.md: ONLY=month,loads,
@@ -213,12 +214,15 @@ papers: .venv lab
 report: .venv
 	$(PYTHON) mininet/campaign.py report
 
+docs: .venv
+	.venv/bin/sphinx-build -qWj auto -c docs . out/docs
+
 verify: .venv lab
 	$(PYTHON) mininet/campaign.py verify --runs $(RUNS)
 
 ## Tests
 
-HOST_SUITES := stock fuzz tdc experiment papers lab report unit trust lint bench
+HOST_SUITES := stock fuzz tdc experiment docs papers lab report unit trust lint bench
 GUEST_SUITES := debug net linux-6.1 linux-7.2
 SUITES := $(GUEST_SUITES) $(HOST_SUITES)
 TESTS := $(SUITES:%=test-%)
@@ -238,7 +242,8 @@ test: .venv
 	@$(PYTHON) tests/summary.py $(SUITES:%=$(JUNIT)/%.xml)
 
 $(TESTS): .venv
-test-lint test-papers test-lab test-experiment test-bench test-net test-tdc test-fuzz: lab
+test-lint test-papers test-lab test-experiment test-bench test-docs: lab
+test-net test-tdc test-fuzz: lab
 
 $(HOST_SUITES:%=test-%): test-%:
 	$(PYTEST) --junitxml=$(JUNIT)/$*.xml tests/$* $(OPTIONS)
@@ -287,4 +292,4 @@ clean:
 	$(RM) -r build out .venv
 
 .PHONY: all modules plugins install install-modules install-tools uninstall packages lab \
-	demo papers report verify test $(TESTS) debug-kernel fuzz matrix trust clean
+	demo papers report docs verify test $(TESTS) debug-kernel fuzz matrix trust clean

@@ -4,13 +4,13 @@
 import json
 import os
 import platform
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .kernel import read_sysctl
 from .mininet_api import VERSION as MININET_VERSION
+from .tc import ask
 from .topology import HOST_SYSCTLS, Device, NamespaceNode
 
 MODULE_DIR = Path("/sys/module")
@@ -64,7 +64,8 @@ def target_of(shown: object) -> int | None:
     return targets[0] if targets and isinstance(targets[0], int) else None
 
 
-def _modules() -> dict[str, dict[str, str]]:
+def loaded_modules() -> dict[str, dict[str, str]]:
+    """Those that decide what queues and senders do: versions and parameters."""
     found = {}
     for pattern in MODULE_PATTERNS:
         for module in MODULE_DIR.glob(pattern):
@@ -75,18 +76,14 @@ def _modules() -> dict[str, dict[str, str]]:
     return dict(sorted(found.items()))
 
 
-def _tc(*options: str) -> str:
-    return subprocess.run(["tc", *options], text=True, capture_output=True, check=True).stdout
-
-
 def _shown(device: Device) -> object:
     words = ("qdisc", "show", "dev", device.name)
     with device.node.namespace:
-        text = _tc("-j", *words)
+        text = ask("-j", *words)
         try:
             return json.loads(text)
         except ValueError:  # a kind whose tc half has no JSON form
-            return _tc(*words).splitlines()
+            return ask(*words).splitlines()
 
 
 def provenance(sender: NamespaceNode, bottlenecks: Sequence[Device]) -> Provenance:
@@ -98,8 +95,8 @@ def provenance(sender: NamespaceNode, bottlenecks: Sequence[Device]) -> Provenan
     return Provenance(
         kernel=platform.release(),
         clock="virtual" if os.environ.get("AQM_LAB") else "real",
-        modules=_modules(),
-        iproute2=_tc("-V").split(",")[1].strip(),
+        modules=loaded_modules(),
+        iproute2=ask("-V").split(",")[1].strip(),
         mininet=MININET_VERSION,
         python=platform.python_version(),
         sysctls={name: value for name, value in values.items() if value is not None},

@@ -32,18 +32,19 @@ class Shaper:
         """What may leave back to back: little, or the queue moves out of the qdisc's sight."""
         return round(max(SHAPER_FRAMES * self.frame_bytes, SHAPER_SECONDS * self.rate_bps / 8))
 
+    def commands(self, device: str) -> list[str]:
+        """What tc has to do to set it up on DEVICE."""
+        burst = self.burst_bytes
+        return [
+            f"qdisc add dev {device} root handle 1: htb default 1",
+            f"class add dev {device} parent 1: classid 1:1 htb rate {self.rate_bps}bit"
+            f" burst {burst} cburst {burst} quantum {burst}",
+            f"qdisc add dev {device} parent 1:1 handle 10: {self.qdisc}",
+        ]
+
     def attach(self, device: str) -> None:
         """Set it up on DEVICE of the present namespace; RefusedError in tc's words."""
-        burst = self.burst_bytes
-        batch(
-            [
-                f"qdisc add dev {device} root handle 1: htb default 1",
-                f"class add dev {device} parent 1: classid 1:1 htb rate {self.rate_bps}bit"
-                f" burst {burst} cburst {burst} quantum {burst}",
-                f"qdisc add dev {device} parent 1:1 handle 10: {self.qdisc}",
-            ],
-            f"'{self.qdisc}'",
-        )
+        batch(self.commands(device), f"'{self.qdisc}'")
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,14 @@ class Labels:
             + [f"filter add dev {device} {way} matchall {action}" for way in ways],
             f"{action} (is the module act_rttlabel there?)",
         )
+
+
+def ask(*words: str) -> str:
+    """What tc answers in the present namespace; RefusedError in its words if it will not."""
+    done = subprocess.run(["tc", *words], text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise RefusedError(f"tc: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
 
 
 def batch(commands: list[str], what: str) -> None:

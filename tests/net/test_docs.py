@@ -24,9 +24,9 @@ COMPLETE = """
 . "$COMPLETION"
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
 for attempt in first again; do
-    function=$(complete -p tc)
+    function=$(complete -p "$1")
     function=${function#*-F }
-    ${function% tc} tc "${@: -1}" "${@: -2:1}"
+    ${function% "$1"} "$1" "${@: -1}" "${@: -2:1}"
     (($? == 124)) || break
 done
 echo "${COMPREPLY[@]}"
@@ -133,3 +133,9 @@ def test_completion_knows_the_action() -> None:
     assert offered(*line, "rttlabel", "from", "") == {"socket", "handshake", "timestamps", "clear"}
     assert "from" not in offered(*line, "rttlabel", "from", "clear", "")
     assert "mirror" in offered(*line, "mirred", "")
+
+
+def test_completion_knows_aqm_top() -> None:
+    assert offered("aqm-top", "l") == {"lo"}
+    assert "--prometheus" in offered("aqm-top", "lo", "--")
+    assert offered("aqm-top", "lo", "--count", "") == set()
