@@ -1719,7 +1719,8 @@ static void read_arguments(int argc, char **argv)
 		for (which = 0; which < ARRAY_SIZE(names); which++)
 			if (!strcmp(argv[at], names[which].name))
 				break;
-		if (which == ARRAY_SIZE(names) || (!strchr("rv", names[which].letter) && ++at == argc)) {
+		if (which == ARRAY_SIZE(names) ||
+		    (!strchr("rv", names[which].letter) && ++at == argc)) {
 			fputs("fuzz [--seed N] [--messages N] [--root] [--plant HEX]", stderr);
 			fputs(" [--epoch N [--only STEPS] [--show]]\n", stderr);
 			exit(2);
