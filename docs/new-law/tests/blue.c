@@ -33,7 +33,7 @@ int main(void)
 			blue_lose(&params, &vars, now);
 		else
 			blue_idle(&params, &vars, now);
-		if (seconds - last > 0.1 + 1e-9) {
+		if (seconds - last > 0.1 + 0x1p-30) {
 			p += loss ? 0.02 : -0.002;
 			p = fmin(fmax(p, 0), 1);
 			last = seconds;
@@ -41,7 +41,7 @@ int main(void)
 		worst = fmax(worst, fabs(p - ldexp(vars.probability, -32)));
 		highest = fmax(highest, p);
 	}
-	printf("farthest from the paper's p: %.1e; highest p: %g\n", worst,
+	printf("farthest from the paper's p: %g; highest p: %g\n", worst,
 	       highest);
-	return worst > 1e-4 || highest < 1;
+	return worst > 0.0001 || highest < 1;
 }
