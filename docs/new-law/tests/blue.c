@@ -33,7 +33,7 @@ int main(void)
 			blue_lose(&params, &vars, now);
 		else
 			blue_idle(&params, &vars, now);
-		if (seconds - last > 0.1 + 0x1p-30) {
+		if (seconds - last > 0.1000000001) {
 			p += loss ? 0.02 : -0.002;
 			p = fmin(fmax(p, 0), 1);
 			last = seconds;
