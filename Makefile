@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # make             modules and tc plug-ins for the running kernel
-# make install     put them, aqm-tune, the man pages and bash completion in their places;
+# make install     put them, aqm-top, aqm-tune, man pages and bash completion in their places;
 #                  make install-modules, after a new kernel, only the modules
 # make uninstall   take them away again
 # make demo        from nothing to a page of figures: out/demo/index.html
@@ -53,7 +53,8 @@ PLUGINDIR = $(DESTDIR)$(TCDIR)
 MANDIR = $(DESTDIR)$(PREFIX)/share/man
 COMPDIR = $(DESTDIR)$(if $(filter /usr /usr/local,$(PREFIX)),,$(PREFIX))/etc/bash_completion.d
 BINDIR = $(DESTDIR)$(PREFIX)/bin
-TUNEDIR = $(DESTDIR)$(PREFIX)/lib/aqmkit
+LIBDIR = $(DESTDIR)$(PREFIX)/lib/aqmkit
+COMMANDS := aqm-top aqm-tune
 export PATH := $(PATH):/usr/sbin:/sbin
 
 # Where Secure Boot asks for signatures, a key is there already: shim's, or DKMS's.
@@ -126,19 +127,19 @@ install-tools:
 	@install -m 644 $(filter %.7,$(MANPAGES)) $(MANDIR)/man7
 	@install -m 644 $(filter %.8,$(MANPAGES)) $(MANDIR)/man8
 	@install -m 644 $(COMPLETION) $(COMPDIR)
-	@$(RM) -r $(TUNEDIR)
-	@install -d $(TUNEDIR)/aqmlab $(TUNEDIR)/models
-	@install -m 644 mininet/aqmlab/*.py $(TUNEDIR)/aqmlab
-	@install -m 644 mininet/models/*.py $(TUNEDIR)/models
-	@install -m 755 mininet/aqm-tune $(TUNEDIR)
-	@ln -sf ../lib/aqmkit/aqm-tune $(BINDIR)/aqm-tune
+	@$(RM) -r $(LIBDIR)
+	@install -d $(LIBDIR)/aqmlab $(LIBDIR)/models
+	@install -m 644 mininet/aqmlab/*.py $(LIBDIR)/aqmlab
+	@install -m 644 mininet/models/*.py $(LIBDIR)/models
+	@install -m 755 $(COMMANDS:%=mininet/%) $(LIBDIR)
+	@ln -sf $(COMMANDS:%=../lib/aqmkit/%) $(BINDIR)
 	@echo "$(words $(PLUGINS)) plug-ins of tc: $(PLUGINDIR)"
 	@$(if $(filter /usr,$(PREFIX)),,echo "tc finds them if TC_LIB_DIR=$(TCDIR) is set.")
 	@echo "$(words $(MANPAGES)) man pages: $(MANDIR)"
 	@echo "bash completion: $(COMPDIR)"
-	@echo "aqm-tune: $(BINDIR)"
+	@echo "$(COMMANDS): $(BINDIR)"
 
-TOOLS = $(PLUGINS:%=$(PLUGINDIR)/%) $(BINDIR)/aqm-tune $(TUNEDIR) \
+TOOLS = $(PLUGINS:%=$(PLUGINDIR)/%) $(COMMANDS:%=$(BINDIR)/%) $(LIBDIR) \
 	$(foreach page,$(MANPAGES),$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(notdir $(page))) \
 	$(COMPLETION:tc-patches/completion/%=$(COMPDIR)/%)
 
@@ -158,7 +159,7 @@ uninstall:
 	for folder in $(sort $(patsubst $(DESTDIR)/%,%,$(dir $(TOOLS)))); do \
 		test ! -d $$folder || rmdir -p --ignore-fail-on-non-empty $$folder; \
 	done
-	@echo "removed the plug-ins of tc, the man pages, bash completion and aqm-tune"
+	@echo "removed the plug-ins of tc, the man pages, bash completion, $(COMMANDS)"
 	@loaded=$$(grep -ohE '\w+\.o\>' */Kbuild | while read -r name; do \
 		test ! -d /sys/module/$${name%.o} || printf ' %s' $${name%.o}; done); \
 	test -n "$(DESTDIR)" -o -z "$$loaded" || \

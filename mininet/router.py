@@ -386,7 +386,7 @@ def judged(
         *fidelity.check_samples(samples, (last.time_ns - warm.time_ns) // QUEUE_PERIOD_NS),
     ]
     metrics = measure(scenario, [samples], warm, last, [response])
-    return Outcome(scenario, metrics, reasons, [seen.samples], readings, [], [], made_of)
+    return Outcome(scenario, metrics, reasons, [seen.samples], readings, [], [], [], made_of)
 
 
 def parse_server(text: str) -> Server:

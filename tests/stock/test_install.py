@@ -106,8 +106,10 @@ def test_everything_is_installed(stage: Stage) -> None:
     assert {f"{path.stem}.so" for path in repository.glob("tc-patches/[qm]_*.c")} <= found
     for kbuild in repository.glob("*/Kbuild"):
         assert {f"{name}.ko" for name in re.findall(r"(\w+)\.o", kbuild.read_text())} <= found
-    words: list[str | Path] = [sys.executable, stage.root / "usr/bin/aqm-tune", "--help"]
-    assert b"usage: aqm-tune" in subprocess.run(words, check=True, capture_output=True).stdout
+    for name in ("aqm-top", "aqm-tune"):
+        words: list[str | Path] = [sys.executable, stage.root / "usr/bin" / name, "--help"]
+        said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        assert f"usage: {name}" in said
 
 
 def test_nothing_is_left_of_an_empty_place(stage: Stage) -> None:
