@@ -370,9 +370,15 @@ def _times(keys: Mapping[str, Any]) -> list[Any]:
     return [time] if isinstance(time, dict) else list(time)
 
 
+def _counted(path: Path) -> list[str | int]:
+    """As people sort: Figure 7 before Figure 10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]
+
+
 def _folder_of(path: Path) -> dict[str, Figure]:
     """The figures of a paper's folder, by name."""
-    paths = {f"{path.name}-{one.stem}": one for one in sorted(path.glob("*.toml"))}
+    found = sorted(path.glob("*.toml"), key=_counted)
+    paths = {f"{path.name}-{one.stem}": one for one in found}
     own = {name: _parsed(one) for name, one in paths.items()}
     whole = {}
     for name, keys in own.items():
