@@ -61,7 +61,6 @@ def boot(
     cpus: int = 2,
     memory: str = "1G",
     timeout: float = 300,
-    threads: str = "single",
 ) -> Run:
     """Boot the stock kernel of a series (6.1, 6.12) and run a command in the current folder."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -85,10 +84,9 @@ def boot(
         *(virtme, "--kimg", kernel, "--mods", "auto", "--disable-kvm", "--force-9p"),
         *("--cpus", str(cpus), "--memory", memory, "--rwdir", out, "--show-boot-console"),
         *("--script-sh", shlex.join(["exec", "sh", str(script)])),
-        # "single", one thread for all virtual CPUs: with "multi", a thread each, QEMU may run an
-        # instruction that the kernel has patched meanwhile, and where tracing is turned on or off
-        # the kernel then dies.
-        *("--qemu-opts", "-accel", f"tcg,thread={threads}"),
+        # One thread for all virtual CPUs: with a thread each, QEMU may run an instruction that the
+        # kernel has patched meanwhile, and where tracing is turned on or off the kernel then dies.
+        *("--qemu-opts", "-accel", "tcg,thread=single"),
     ]
     with (out / "console").open("ab") as console:
         try:
@@ -106,14 +104,12 @@ def main() -> int:
     parser.add_argument("--cpus", type=int, default=2)
     parser.add_argument("--memory", default="1G")
     parser.add_argument("--timeout", type=float, default=300, help="seconds (300)")
-    parser.add_argument("--threads", choices=("single", "multi"), default="single",
-                        help="of this machine, for all virtual CPUs or one for each")
     parser.add_argument("series", choices=kernels.SERIES)
     parser.add_argument("command", nargs="+", metavar="COMMAND")
     given = parser.parse_args()
     try:
         run = boot(given.series, given.command, given.out, given.plugins,
-                   given.cpus, given.memory, given.timeout, given.threads)
+                   given.cpus, given.memory, given.timeout)
     except (BootError, PackageError) as problem:
         print(f"boot.py: {problem}", file=sys.stderr)
         return BOOT_FAILED

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 DUMBBELL = Path(__file__).resolve().parents[2] / "mininet" / "dumbbell.py"
-SMP = Path(__file__).resolve().with_name("smp.py")
 TRACING = Path("/sys/kernel/tracing")
 CLONE_NEWNET = 0x40000000
 # The taint of any module that is built outside the kernel (O) and unsigned (E).
@@ -43,7 +42,6 @@ ETHERNET, IPV4 = 14, 20  # bytes of a header
 PORT = 5001
 FLOWS = 4
 LOAD_S = 3.0
-SMP_S = 20
 # Both small: an emulated processor must fill the link, and the sockets drain within seconds.
 SEND_BUFFER = 32 * 1024
 RATE = "2mbit"
@@ -461,12 +459,6 @@ def runs_an_experiment(module: Path) -> None:
     run("rmmod", module.stem)
 
 
-def stands_many_processors(modules: Path) -> None:
-    """All at once, changed, replaced, deleted and looked at; `make trust` does it for longer."""
-    done = json.loads(run(str(SMP), str(modules), str(SMP_S)))
-    assert min(done["packets of all processors"], done["devices deleted"]) > 0, done
-
-
 def kernel_is_content() -> None:
     """No report in the kernel's log since the first module came, and no taint but of its kind."""
     since = run("dmesg").partition(BEGIN)[2]
@@ -499,7 +491,6 @@ def checks(modules: Path) -> Iterator[Check]:
         if not name.startswith("_"):
             yield f"{BASELINE_CONTROL}-{name}", method.__get__(BaselineChecks(modules))
     yield "runs_an_experiment", partial(runs_an_experiment, modules / "sch_rem.ko")
-    yield "stands_many_processors", partial(stands_many_processors, modules)
     yield "kernel_is_content", kernel_is_content
 
 

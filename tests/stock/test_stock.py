@@ -25,7 +25,7 @@ def run(built: Built, plugins: Path) -> boot.Run:
     out = BUILD / built.series / "guest"
     shutil.rmtree(out, ignore_errors=True)
     command = ["/usr/bin/python3", guest.__file__, str(built.folder)]
-    return boot.boot(built.series, command, out, plugins, cpus=4, timeout=BOOT_TIMEOUT_S)
+    return boot.boot(built.series, command, out, plugins, timeout=BOOT_TIMEOUT_S)
 
 
 def test_builds_without_a_warning(built: Built) -> None:
