@@ -16,7 +16,7 @@
 # make matrix      which tests passed on which kernels, of the suites run last: JSON=1
 # make fuzz        mutated netlink messages: MESSAGES=10000000, SEED=1 (see tests/fuzz/README.md)
 # make trust       the tests' long forms, hours, to docs/trust.md: ONLY=month,loads,
-#                  SMP_MINUTES=20, MESSAGES=10000000
+#                  MESSAGES=10000000
 # make lab         the virtual-time kernel that lab/run needs
 # make clean       remove what was built here (the cache folder stays)
 #
@@ -286,7 +286,6 @@ matrix: .venv
 
 trust: .venv lab
 	$(PYTHON) tests/trust/trust.py $(if $(ONLY),--only $(ONLY)) \
-		$(if $(SMP_MINUTES),--smp-minutes $(SMP_MINUTES)) \
 		$(if $(MESSAGES),--messages $(MESSAGES))
 
 clean:

@@ -74,12 +74,12 @@ def test_no_results_are_a_failure(tmp_path: Path) -> None:
 
 
 def test_page_keeps_the_rows_that_were_not_run() -> None:
-    before = trust.write({"loads": trust.row("loads", TRIED), "smp": trust.row("smp", TRIED)})
+    before = trust.write({"loads": trust.row("loads", TRIED), "fuzz": trust.row("fuzz", TRIED)})
     assert "| loads | loads | 30,000 | 2 | 1 min 1 s | 6.12.1 | 2026-11-21 23:00 | abc1234 |" in (
         before.splitlines()
     )
     again = trust.Tried("loads", 1, 0, 5, "6.12.2", "2026-11-22 01:00", "def5678")
     rows = trust.read(before) | {"loads": trust.row("loads", again)}
     assert trust.read(trust.write(rows)) == rows
-    assert list(rows) == ["smp", "loads"]
-    assert rows["smp"] == trust.row("smp", TRIED)
+    assert list(rows) == ["fuzz", "loads"]
+    assert rows["fuzz"] == trust.row("fuzz", TRIED)

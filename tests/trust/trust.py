@@ -4,7 +4,7 @@
 
     make trust                        all of them: hours
     make trust ONLY=month,loads       some; the other rows stay as they are
-    make trust SMP_MINUTES=5 MESSAGES=1000000
+    make trust ONLY=fuzz MESSAGES=1000000
 
 Each leaves build/trust/NAME.json: what was tried, how often, how often it failed, and how long it
 took; and, where it is a suite of tests, its results in build/trust/NAME.
@@ -28,9 +28,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "stock"))
 from rich.console import Console
 from rich.table import Table
 
-import boot
-import guest
-import kernels
 import modules
 from lablib import DEFAULT_KERNEL, KERNELS, Kernel
 
@@ -47,8 +44,6 @@ says when, of which revision and on which kernels. Other rows stay when one is r
 """
 COLUMNS = ("name", "what was tried", "times", "failed", "took", "on", "when", "revision")
 NUMBERS = ("times", "failed", "took")
-SMP_CPUS = 4
-SMP_S_TO_BOOT = 900
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,6 @@ class Tried:
 class Given:
     """What the user may choose."""
 
-    smp_minutes: float
     messages: int
 
 
@@ -123,34 +117,9 @@ def fuzz(name: str, given: Given) -> Tried:
     return Tried(said["what"], said["times"], said["failed"], said["seconds"])
 
 
-def smp(name: str, given: Given) -> Tried:
-    """Everything at once, on each of the stock kernels."""
-    seconds = given.smp_minutes * 60
-    times = failed = 0
-    started = time.monotonic()
-    for series in kernels.SERIES:
-        out = OUT / name / series
-        modules.build(series, out / "modules")
-        words = ["/usr/bin/python3", str(guest.SMP), str(out / "modules"), str(seconds)]
-        modules.make("plugins", f"OUT={OUT / name / 'plugins'}")
-        run = boot.boot(series, words, out / "guest", OUT / name / "plugins", cpus=SMP_CPUS,
-                        timeout=3 * seconds + SMP_S_TO_BOOT, threads="multi")
-        if run.status == 0:
-            done = json.loads(run.words("stdout"))
-            times += sum(done.values())
-            print(f"{series}: {json.dumps(done)}")
-        else:
-            failed += 1
-            print(run.words("stderr") or run.words("console"), file=sys.stderr)
-    what = (f"packets from {SMP_CPUS} processors, changes, replacements, deletions of qdiscs,"
-            f" devices, modules, connections, {given.smp_minutes:g} minutes on each kernel")
-    return Tried(what, times, failed, time.monotonic() - started)
-
-
 ALL = " ".join((*KERNELS, "debug"))
 FORMS: Mapping[str, Form] = {
     "fuzz": Form(fuzz, ("debug",)),
-    "smp": Form(smp, tuple(f"stock {series}" for series in kernels.SERIES)),
     "month": Form(
         suite(
             "fifty idle days, then traffic; the wall clock set by years; counters beyond 2^32:"
@@ -187,9 +156,7 @@ FORMS: Mapping[str, Form] = {
 
 
 def version(kernel: str) -> str:
-    """The exact name of a kernel: stock 6.1, the lab's 6.12, debug."""
-    if kernel.startswith("stock "):
-        return kernels.image(kernel.removeprefix("stock ")).name.removeprefix("vmlinuz-")
+    """The exact name of a kernel of the lab: 6.12, debug."""
     flavour = "debug" if kernel == "debug" else "fast"
     built = Kernel(DEFAULT_KERNEL if kernel == "debug" else kernel, flavour).built()
     if not built:
@@ -244,7 +211,6 @@ def write(rows: Mapping[str, Row]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the long forms of the tests.")
     parser.add_argument("--only", metavar="NAME,...", help=f"some of: {', '.join(FORMS)}")
-    parser.add_argument("--smp-minutes", type=float, default=20)
     parser.add_argument("--messages", type=int, default=10_000_000, help="of the fuzzer")
     asked = parser.parse_args()
     names = asked.only.split(",") if asked.only else list(FORMS)
@@ -252,7 +218,7 @@ def main() -> int:
         parser.error(f"no such form: {', '.join(unknown)}; there are {', '.join(FORMS)}")
     failed = 0
     for name in names:
-        tried = attempt(name, Given(asked.smp_minutes, asked.messages))
+        tried = attempt(name, Given(asked.messages))
         failed += tried.failed
         rows = read(PAGE.read_text() if PAGE.exists() else "") | {name: row(name, tried)}
         PAGE.write_text(write(rows))  # each time, as the next may take long
