@@ -126,12 +126,13 @@ def tracepoints() -> str:
         " or overflow.",
     ]
     for header in sorted(ROOT.glob("*/*_trace.h")):
-        found = EVENT.search(header.read_text())
-        assert found, header
-        says = re.sub(r"\s*\n \*\s*", " ", found["says"]).strip()
-        fields = ", ".join(f"`{name}`" for name in re.findall(r"(\w+)=", found["form"]))
         system = header.name.removesuffix("_trace.h")
-        parts.append(f"`{system}:{found['name']}`: {fields}. {says}")
+        events = list(EVENT.finditer(header.read_text()))
+        assert events, header
+        for found in events:
+            says = re.sub(r"\s*\n \*\s*", " ", found["says"]).strip()
+            fields = ", ".join(f"`{name}`" for name in re.findall(r"(\w+)=", found["form"]))
+            parts.append(f"`{system}:{found['name']}`: {fields}. {says}")
     return "\n\n".join(parts)
 
 
