@@ -180,6 +180,15 @@ def tree(kernel: Netlink, link: Link, kind: Kind, parent: Parent, tc: Tc) -> Tre
     return Tree(kernel, link, kind, parent, tc)
 
 
+def goes_on(tree: Tree, link: Link) -> None:
+    """What is sent arrives, and nothing is left behind."""
+    link.far.received()
+    link.near.send(frame(number=1), frame(number=2))
+    time.sleep(3 / RATE)
+    assert link.far.received() == [frame(number=1), frame(number=2)]
+    assert tree.empty()
+
+
 def test_all_that_enters_leaves_at_the_parents_rate(tree: Tree, link: Link) -> None:
     tree.request(ADD, {LIMIT: 30})
     arrived = [frame(number=number) for number in range(100)]
@@ -256,11 +265,7 @@ def test_a_class_that_a_cut_empties_goes_idle(tree: Tree, link: Link, parent: Pa
         tree.request(CHANGE, {LIMIT: 100})
         time.sleep(30 / RATE)
         assert tree.empty()
-    link.far.received()
-    link.near.send(frame(number=1), frame(number=2))
-    time.sleep(3 / RATE)
-    assert link.far.received() == [frame(number=1), frame(number=2)]
-    assert tree.empty()
+    goes_on(tree, link)
 
 
 def test_graft_and_delete_under_load(tree: Tree, link: Link, parent: Parent) -> None:
@@ -283,8 +288,4 @@ def test_graft_and_delete_under_load(tree: Tree, link: Link, parent: Parent) -> 
         assert all(q.qlen <= parent.held for q in tree.ancestors())
     time.sleep(20 / RATE)
     assert tree.empty()
-    link.far.received()
-    link.near.send(frame(number=1), frame(number=2))
-    time.sleep(3 / RATE)
-    assert link.far.received() == [frame(number=1), frame(number=2)]
-    assert tree.empty()
+    goes_on(tree, link)

@@ -60,17 +60,10 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the user may choose."""
-
-    messages: int
-
-
-@dataclass(frozen=True)
 class Form:
     """A long form: how it is run, and on which kernels."""
 
-    run: Callable[[str, Given], Tried]
+    run: Callable[[str, int], Tried]  # its name, and how many messages the fuzzer is to send
     kernels: tuple[str, ...]
 
 
@@ -80,10 +73,10 @@ def make(*words: str) -> None:
     subprocess.run(["make", "--no-print-directory", "-C", str(ROOT), *words], env=env)
 
 
-def suite(what: str, *words: str) -> Callable[[str, Given], Tried]:
+def suite(what: str, *words: str) -> Callable[[str, int], Tried]:
     """A suite of tests, by make's words for it; a test may say that it tried many times."""
 
-    def run(name: str, _: Given) -> Tried:
+    def run(name: str, _: int) -> Tried:
         folder = OUT / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -107,12 +100,12 @@ def counted(files: Iterable[Path]) -> tuple[int, int]:
     return times, failed if times else 1
 
 
-def fuzz(name: str, given: Given) -> Tried:
+def fuzz(name: str, messages: int) -> Tried:
     left = OUT / f"{name}.json"
     left.unlink(missing_ok=True)
-    make("fuzz", f"MESSAGES={given.messages}")
+    make("fuzz", f"MESSAGES={messages}")
     if not left.exists():
-        return Tried("messages of a netlink fuzzer, which ended early", given.messages, 1, 0)
+        return Tried("messages of a netlink fuzzer, which ended early", messages, 1, 0)
     said = json.loads(left.read_text())
     return Tried(said["what"], said["times"], said["failed"], said["seconds"])
 
@@ -170,10 +163,10 @@ def revision() -> str:
     return done.stdout.strip()
 
 
-def attempt(name: str, given: Given) -> Tried:
+def attempt(name: str, messages: int) -> Tried:
     """Run a long form, and leave what came of it."""
     form = FORMS[name]
-    told = form.run(name, given)
+    told = form.run(name, messages)
     tried = Tried(
         told.what, told.times, told.failed, round(told.seconds),
         ", ".join(dict.fromkeys(map(version, form.kernels))),
@@ -218,7 +211,7 @@ def main() -> int:
         parser.error(f"no such form: {', '.join(unknown)}; there are {', '.join(FORMS)}")
     failed = 0
     for name in names:
-        tried = attempt(name, Given(asked.messages))
+        tried = attempt(name, asked.messages)
         failed += tried.failed
         rows = read(PAGE.read_text() if PAGE.exists() else "") | {name: row(name, tried)}
         PAGE.write_text(write(rows))  # each time, as the next may take long
